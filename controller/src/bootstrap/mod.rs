@@ -1,0 +1,1 @@
+//! Brings an agent onto a machine and enrols it.

@@ -1,0 +1,1 @@
+//! The command line: arguments, output, failures; one file a command under commands/.

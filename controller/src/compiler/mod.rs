@@ -1,0 +1,1 @@
+//! Spec and fleet in, declaration out; pure.

@@ -1,0 +1,1 @@
+//! The fleet file: repositories, pods, names.

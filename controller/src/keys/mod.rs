@@ -1,0 +1,1 @@
+//! Root, signing and transport keys; the broker's accounts; admission of hosts.

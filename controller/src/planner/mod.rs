@@ -1,0 +1,1 @@
+//! What an apply would change, as data, before it is issued; pure.

@@ -1,0 +1,1 @@
+//! Answers folded from events; may be thrown away and rebuilt.

@@ -1,0 +1,1 @@
+//! Sends signed messages to the broker, and waits for what comes back.

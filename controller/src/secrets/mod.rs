@@ -1,0 +1,1 @@
+//! The secrets store: names, values, who needs which, and the masker.

@@ -1,0 +1,1 @@
+//! The provisioning log: one encrypted object per event, created only if absent.

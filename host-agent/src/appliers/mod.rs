@@ -1,0 +1,1 @@
+//! Observe and apply, one file a kind; the executor walks a plan.

@@ -1,0 +1,1 @@
+//! The agent's commands, its output and its exit codes.

@@ -1,0 +1,1 @@
+//! From bytes to the declaration in force: verify, decode, order, supersede.

@@ -1,0 +1,1 @@
+//! Wanted and observed in, plan out; pure.

@@ -1,0 +1,1 @@
+//! What the controller is told: batches of events, settled by receipts, and heartbeats.

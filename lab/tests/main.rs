@@ -1,0 +1,1 @@
+//! Every lab test, in one binary.

@@ -1,0 +1,1 @@
+//! What crosses the wire between a controller and its hosts, and what may be said; no I/O.
