@@ -1,3 +1,13 @@
 //! What crosses the wire between a controller and its hosts, and what may be said; no I/O.
+//!
+//! Bytes come in, checked values or a [`refusal::Refusal`] go out. Nothing here opens a file, a socket or a
+//! clock, and nothing here prints.
 
+pub mod envelope;
+pub mod ids;
+pub mod refusal;
+pub mod sealed_box;
+pub mod secret;
+pub mod strict;
+pub mod subjects;
 pub mod wire;

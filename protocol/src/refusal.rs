@@ -1,0 +1,136 @@
+//! Every reason to say no, with its stable code.
+//!
+//! A refusal means that we will not; nothing was touched. Errors (that we could not) are other types, one
+//! for each room.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+macro_rules! codes {
+    ($($(#[$doc:meta])* $name:ident = $code:literal, $says:literal, $hint:literal;)*) => {
+        /// The closed list of reasons. A code never changes its meaning and is never used again.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum Code { $($(#[$doc])* $name,)* }
+
+        impl Code {
+            /// Every code, in the order of the list.
+            pub const ALL: &[Self] = &[$(Self::$name),*];
+
+            /// The stable code, as it stands in events and documents.
+            #[must_use]
+            pub fn as_str(self) -> &'static str {
+                match self { $(Self::$name => $code,)* }
+            }
+
+            /// What was refused, for people.
+            #[must_use]
+            pub fn says(self) -> &'static str {
+                match self { $(Self::$name => $says,)* }
+            }
+
+            /// The next thing to do.
+            #[must_use]
+            pub fn hint(self) -> &'static str {
+                match self { $(Self::$name => $hint,)* }
+            }
+        }
+    };
+}
+
+codes! {
+    /// Not an envelope at all.
+    MalformedEnvelope = "malformed-envelope", "the message is not a signed envelope",
+        "see who publishes on this subject";
+    /// Bytes that decode, but are not the one canonical encoding.
+    NotCanonical = "not-canonical", "the message is not in its one canonical form, or holds fields unknown here",
+        "upgrade the older side; if both are current, someone has altered the message";
+    /// Above a limit that holds before parsing.
+    TooLarge = "too-large", "the message is larger than may be accepted",
+        "make the largest resource smaller";
+    /// More signatures than may be checked.
+    TooManySignatures = "too-many-signatures", "the envelope carries more signatures than may be checked",
+        "see who publishes on this subject";
+    /// Another payload type than this channel carries.
+    WrongType = "wrong-type", "the message has another type than this channel carries",
+        "see who publishes on this subject";
+    /// No signature by a trusted key of the role.
+    UntrustedKey = "untrusted-key", "the message is not signed by a key that is trusted for it",
+        "if the controller has a new signing key, publish its keyring; if it has not, someone else is publishing";
+    /// A key id that is not that of the key which verified.
+    WrongKeyId = "wrong-key-id", "a signature names another key than the one that made it",
+        "see who publishes on this subject";
+    /// Sealed for another host, place or key, or altered.
+    CannotOpen = "cannot-open", "a secret does not open here: it was sealed for another host or place, or altered",
+        "converge the host again, so that its secrets are sealed anew";
+    /// Larger than the largest padding step.
+    SecretTooLarge = "secret-too-large", "a secret is larger than may be sealed",
+        "keep secrets under 64 KiB";
+    /// A public key that no honest party uses.
+    WeakKey = "weak-key", "a public key is of low order or malformed",
+        "make the key pair again";
+}
+
+impl fmt::Display for Code {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(self.as_str())
+    }
+}
+
+/// A reason with the numbers and names that explain it. Never holds a value that could be secret.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub struct Refusal {
+    /// Why.
+    pub code: Code,
+    /// What we got and what we have, by name.
+    pub fields: BTreeMap<&'static str, String>,
+}
+
+impl Refusal {
+    /// A refusal with nothing to add to its code.
+    #[must_use]
+    pub fn new(code: Code) -> Self {
+        Self { code, fields: BTreeMap::new() }
+    }
+
+    /// Adds one explaining name or number.
+    #[must_use]
+    pub fn with(mut self, name: &'static str, value: impl fmt::Display) -> Self {
+        self.fields.insert(name, value.to_string());
+        self
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "refused ({}): {}", self.code, self.code.says())?;
+        let mut lead = " (";
+        for (name, value) in &self.fields {
+            write!(out, "{lead}{name} {value}")?;
+            lead = ", ";
+        }
+        if self.fields.is_empty() { Ok(()) } else { out.write_str(")") }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn codes_are_distinct_and_kebab_case() {
+        let codes: BTreeSet<_> = Code::ALL.iter().map(|code| code.as_str()).collect();
+        assert_eq!(codes.len(), Code::ALL.len());
+        assert!(codes.iter().all(|code| code.bytes().all(|b| b.is_ascii_lowercase() || b == b'-')));
+    }
+
+    #[test]
+    fn refusal_gives_its_numbers_as_a_pair() {
+        let refusal = Refusal::new(Code::TooLarge).with("got", 9).with("have", 8);
+        assert_eq!(
+            refusal.to_string(),
+            "refused (too-large): the message is larger than may be accepted (got 9, have 8)"
+        );
+    }
+}
