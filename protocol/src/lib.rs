@@ -5,7 +5,9 @@
 
 pub mod envelope;
 pub mod ids;
+pub mod keyring;
 pub mod refusal;
+pub mod resources;
 pub mod sealed_box;
 pub mod secret;
 pub mod strict;

@@ -68,6 +68,21 @@ codes! {
     /// A public key that no honest party uses.
     WeakKey = "weak-key", "a public key is of low order or malformed",
         "make the key pair again";
+    /// Another root document than the one pinned at enrolment.
+    WrongRoot = "wrong-root", "the root document is not the one pinned here",
+        "enrol the host again if the fleet was set up anew; if it was not, someone else is publishing";
+    /// A keyring that contradicts itself or the one before it.
+    InvalidKeyring = "invalid-keyring", "the keyring contradicts itself or the one in force",
+        "publish a keyring made by this controller";
+    /// A keyring version other than the next.
+    KeyringOutOfOrder = "keyring-out-of-order", "the keyring is not the version after the one in force",
+        "fetch the versions between, one by one";
+    /// A name, number or enum in a declaration's head that is none.
+    InvalidDeclaration = "invalid-declaration", "the declaration breaks a rule of its language",
+        "correct what is named, then converge again";
+    /// A level above what is spoken here.
+    UnsupportedLevel = "unsupported-level", "the declaration uses a higher level than this host speaks",
+        "upgrade the agent on that host, or leave out what it cannot apply";
 }
 
 impl fmt::Display for Code {

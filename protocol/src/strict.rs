@@ -4,7 +4,11 @@
 //! mean the same to everyone who reads it, so a body is accepted only if encoding it again gives the same
 //! bytes. The encoding is a check: signatures and hashes are over the bytes received.
 
+use prost::Message as _;
+
+use crate::envelope::ENVELOPE_MAX;
 use crate::refusal::{Code, Refusal};
+use crate::wire::envelope::Envelope;
 
 /// Decodes `bytes`, which must be the canonical encoding of an `M` that holds no unknown field.
 ///
@@ -16,10 +20,23 @@ pub fn decode<M: prost::Message + Default>(bytes: &[u8]) -> Result<M, Refusal> {
     if message.encode_to_vec() == bytes { Ok(message) } else { Err(Refusal::new(Code::NotCanonical)) }
 }
 
+/// Decodes the payload of an envelope whose signatures nobody has checked.
+///
+/// Only for a document that names its own signers: what this returns is a claim, to be verified with it.
+///
+/// # Errors
+///
+/// [`Code::MalformedEnvelope`] or [`Code::NotCanonical`].
+pub(crate) fn decode_unsigned_payload<M: prost::Message + Default>(envelope: &[u8]) -> Result<M, Refusal> {
+    if envelope.len() > ENVELOPE_MAX {
+        return Err(Refusal::new(Code::TooLarge).with("got", envelope.len()).with("have", ENVELOPE_MAX));
+    }
+    let envelope = Envelope::decode(envelope).map_err(|_| Refusal::new(Code::MalformedEnvelope))?;
+    decode(&envelope.payload)
+}
+
 #[cfg(test)]
 mod tests {
-    use prost::Message as _;
-
     use super::*;
     use crate::wire::declaration::{File, Network};
 
