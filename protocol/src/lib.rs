@@ -3,6 +3,7 @@
 //! Bytes come in, checked values or a [`refusal::Refusal`] go out. Nothing here opens a file, a socket or a
 //! clock, and nothing here prints.
 
+pub mod declaration;
 pub mod envelope;
 pub mod ids;
 pub mod keyring;
@@ -12,4 +13,5 @@ pub mod sealed_box;
 pub mod secret;
 pub mod strict;
 pub mod subjects;
+mod validate;
 pub mod wire;
