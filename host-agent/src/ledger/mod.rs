@@ -1,1 +1,16 @@
-//! The host's append-only, hash-chained log of what happened, and the answers folded from it.
+//! The host's append-only, hash-chained log of what happened.
+//!
+//! Event bodies come in; numbered, chained, durable entries go out. An entry is never changed and never taken
+//! back: the log is the truth, and every other answer is folded from it. It is also the outbox: an entry
+//! counts as delivered when a collector's receipt has settled it, and not before.
+//!
+//! It never decides what happened, and it never speaks to a network.
+
+mod error;
+mod log;
+mod schema;
+mod verify;
+
+pub use error::{AppendError, OpenError, ReadError};
+pub use log::{Entry, Head, Ledger, set_aside};
+pub use verify::{Damage, verify};

@@ -1,1 +1,0 @@
-//! Brings an agent onto a machine and enrols it.

@@ -1,1 +1,0 @@
-//! The command line: arguments, output, failures; one file a command under commands/.

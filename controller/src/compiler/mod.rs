@@ -1,1 +1,0 @@
-//! Spec and fleet in, declaration out; pure.

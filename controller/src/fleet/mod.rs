@@ -1,1 +1,0 @@
-//! The fleet file: repositories, pods, names.

@@ -1,1 +1,0 @@
-//! Root, signing and transport keys; the broker's accounts; admission of hosts.

@@ -1,1 +1,0 @@
-//! What an apply would change, as data, before it is issued; pure.

@@ -1,1 +1,0 @@
-//! Answers folded from events; may be thrown away and rebuilt.

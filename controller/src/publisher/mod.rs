@@ -1,1 +1,0 @@
-//! Sends signed messages to the broker, and waits for what comes back.

@@ -1,1 +1,0 @@
-//! The secrets store: names, values, who needs which, and the masker.

@@ -1,1 +1,0 @@
-//! The provisioning log: one encrypted object per event, created only if absent.

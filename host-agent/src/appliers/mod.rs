@@ -1,1 +1,0 @@
-//! Observe and apply, one file a kind; the executor walks a plan.

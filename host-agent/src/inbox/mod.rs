@@ -1,1 +1,0 @@
-//! From bytes to the declaration in force: verify, decode, order, supersede.

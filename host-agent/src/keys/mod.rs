@@ -1,1 +1,0 @@
-//! The host's own keys, the controller keys it trusts, and first contact.

@@ -1,0 +1,233 @@
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use replicator_protocol::wire::event::{AgentStarted, DriftFound};
+
+use super::*;
+
+/// A clock that ticks once for each question.
+#[derive(Default)]
+struct Ticks(AtomicU64);
+
+impl Clock for Ticks {
+    fn wall_time(&self) -> u64 {
+        self.0.fetch_add(1, Ordering::Relaxed)
+    }
+    fn monotonic_time(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+    fn boot_id(&self) -> String {
+        "boot".into()
+    }
+}
+
+fn uid(digit: char) -> HostUid {
+    HostUid::parse(&digit.to_string().repeat(32)).unwrap()
+}
+
+fn open(folder: &Path) -> Result<Ledger, OpenError> {
+    Ledger::open(folder, &uid('a'), Arc::new(Ticks::default()))
+}
+
+fn drift(what: &str) -> Body {
+    Body::DriftFound(DriftFound { resource: "acme.web".into(), what: what.into() })
+}
+
+/// A ledger with its first event and five more, closed again.
+fn closed_with_six() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let mut ledger = open(folder.path()).unwrap();
+    for number in 0..5 {
+        ledger.append(None, vec![drift(&number.to_string())]).unwrap();
+    }
+    folder
+}
+
+/// Changes the file behind the ledger's back, past its triggers.
+fn tamper(folder: &Path, sql: &str) {
+    let connection = Connection::open(folder.join(DATABASE).join(FILE)).unwrap();
+    let triggers = "DROP TRIGGER events_are_never_changed; DROP TRIGGER events_are_never_removed;";
+    connection.execute_batch(&format!("{triggers} {sql}")).unwrap();
+}
+
+fn damage(folder: &Path) -> Damage {
+    match open(folder).map(|_| ()).unwrap_err() {
+        OpenError::Damaged(damage) => damage,
+        other @ (OpenError::Locked(_)
+        | OpenError::OtherHost { .. }
+        | OpenError::Newer { .. }
+        | OpenError::File { .. }
+        | OpenError::Store(_)) => panic!("not damaged: {other}"),
+    }
+}
+
+#[test]
+fn entries_are_numbered_from_one_and_chained() {
+    let folder = closed_with_six();
+    let ledger = open(folder.path()).unwrap();
+    let entries = ledger.read_after(0, 100).unwrap();
+    assert_eq!(entries.iter().map(|entry| entry.number).collect::<Vec<_>>(), [1, 2, 3, 4, 5, 6]);
+    let events: Vec<_> = entries.iter().map(|entry| Event::decode(&entry.payload[..]).unwrap()).collect();
+    assert_eq!(events[0].previous, vec![0; 32]);
+    for (entry, next) in entries.iter().zip(&events[1..]) {
+        assert_eq!(next.previous[..], entry.hash.0);
+    }
+    assert!(matches!(events[0].body, Some(Body::ChainStarted(_))));
+    assert_eq!(ledger.head().hash, entries[5].hash);
+    assert_eq!(ledger.read_after(2, 2).unwrap(), entries[2..4]);
+}
+
+#[test]
+fn batch_is_recorded_whole_or_not_at_all() {
+    let folder = closed_with_six();
+    let mut ledger = open(folder.path()).unwrap();
+    let before = ledger.head();
+    // A number that is taken makes the second insert of the batch fail.
+    let squatter = "INSERT INTO events VALUES (8, 0, 30, x'', zeroblob(32), zeroblob(32))";
+    ledger.connection.execute(squatter, []).unwrap();
+    ledger.append(None, vec![drift("one"), drift("two")]).unwrap_err();
+    assert_eq!(ledger.head(), before);
+    assert_eq!(ledger.read_after(6, 100).unwrap().iter().map(|entry| entry.number).collect::<Vec<_>>(), [8]);
+}
+
+#[test]
+fn events_can_be_neither_changed_nor_removed() {
+    let folder = closed_with_six();
+    let connection = Connection::open(folder.path().join(DATABASE).join(FILE)).unwrap();
+    for sql in ["UPDATE events SET payload = x'00'", "DELETE FROM events", "REPLACE INTO events SELECT * FROM events"] {
+        assert!(connection.execute(sql, []).is_err(), "{sql}");
+    }
+    drop(connection);
+    assert_eq!(open(folder.path()).unwrap().head().number, 6);
+}
+
+#[test]
+fn second_writer_is_refused_until_the_first_is_gone() {
+    let folder = tempfile::tempdir().unwrap();
+    let first = open(folder.path()).unwrap();
+    assert!(matches!(open(folder.path()), Err(OpenError::Locked(_))));
+    drop(first);
+    assert!(open(folder.path()).is_ok());
+}
+
+#[test]
+fn ledger_of_another_host_is_refused() {
+    let folder = closed_with_six();
+    let other = Ledger::open(folder.path(), &uid('b'), Arc::new(Ticks::default()));
+    assert!(matches!(other, Err(OpenError::OtherHost { .. })));
+}
+
+#[test]
+fn every_changed_byte_of_an_entry_is_found() {
+    let length: usize = {
+        let folder = closed_with_six();
+        let ledger = open(folder.path()).unwrap();
+        ledger.read_after(2, 1).unwrap()[0].payload.len()
+    };
+    for position in 1..=length {
+        let folder = closed_with_six();
+        let flip = format!(
+            "UPDATE events SET payload = CAST(substr(payload, 1, {position} - 1)
+                || (CASE WHEN substr(payload, {position}, 1) = x'61' THEN x'62' ELSE x'61' END)
+                || substr(payload, {position} + 1) AS BLOB) WHERE number = 3"
+        );
+        tamper(folder.path(), &flip);
+        assert!(matches!(damage(folder.path()), Damage::Altered { number: 3, .. }), "byte {position}");
+    }
+}
+
+#[test]
+fn changed_columns_are_found() {
+    for column in ["wall_time = 99", "kind = 21", "previous = zeroblob(32)", "hash = zeroblob(32)"] {
+        let folder = closed_with_six();
+        tamper(folder.path(), &format!("UPDATE events SET {column} WHERE number = 4"));
+        assert!(matches!(damage(folder.path()), Damage::Altered { number: 4, .. }), "{column}");
+    }
+}
+
+#[test]
+fn entry_forged_with_a_fitting_hash_does_not_fit_the_next() {
+    let folder = closed_with_six();
+    let forged = {
+        let ledger = open(folder.path()).unwrap();
+        let mut event = Event::decode(&ledger.read_after(2, 1).unwrap()[0].payload[..]).unwrap();
+        event.body = Some(drift("forged"));
+        event.encode_to_vec()
+    };
+    let (payload, hash) = (hex::encode(&forged), Digest::of(&forged));
+    tamper(folder.path(), &format!("UPDATE events SET payload = x'{payload}', hash = x'{hash}' WHERE number = 3"));
+    assert!(matches!(damage(folder.path()), Damage::Altered { number: 4, .. }));
+}
+
+#[test]
+fn missing_entries_are_named_exactly() {
+    let folder = closed_with_six();
+    tamper(folder.path(), "DELETE FROM events WHERE number IN (3, 4)");
+    assert_eq!(damage(folder.path()), Damage::Missing { first: 3, last: 4 });
+    let folder = closed_with_six();
+    tamper(folder.path(), "DELETE FROM events WHERE number = 1");
+    assert_eq!(damage(folder.path()), Damage::Missing { first: 1, last: 1 });
+}
+
+#[test]
+fn damaged_ledger_is_set_aside_and_the_new_one_names_it() {
+    let folder = closed_with_six();
+    let third = open(folder.path()).unwrap().read_after(2, 1).unwrap()[0].hash;
+    tamper(folder.path(), "UPDATE events SET payload = x'00' WHERE number = 4");
+    let old = fs::read(folder.path().join(DATABASE).join(FILE)).unwrap();
+    let found = damage(folder.path());
+    let ledger = set_aside(folder.path(), &uid('a'), Arc::new(Ticks::default()), &found).unwrap();
+    assert_eq!(fs::read(folder.path().join("ledger.damaged-1").join(FILE)).unwrap(), old);
+    let first = Event::decode(&ledger.read_after(0, 1).unwrap()[0].payload[..]).unwrap();
+    let Some(Body::LedgerSetAside(named)) = first.body else { panic!("not a set-aside: {first:?}") };
+    assert_eq!((named.last_good_number, &named.last_good_hash[..]), (3, &third.0[..]));
+    assert_ne!(named.last_good_chain, first.chain);
+    drop(ledger);
+    assert_eq!(open(folder.path()).unwrap().head().number, 1, "the new ledger opens again");
+}
+
+#[test]
+fn file_that_is_no_database_is_damaged_and_not_overwritten() {
+    let folder = tempfile::tempdir().unwrap();
+    let garbage = vec![0x5a; 8192];
+    fs::create_dir(folder.path().join(DATABASE)).unwrap();
+    fs::write(folder.path().join(DATABASE).join(FILE), &garbage).unwrap();
+    let found = damage(folder.path());
+    assert!(matches!(found, Damage::File(_)));
+    assert_eq!(fs::read(folder.path().join(DATABASE).join(FILE)).unwrap(), garbage);
+    set_aside(folder.path(), &uid('a'), Arc::new(Ticks::default()), &found).unwrap();
+    assert_eq!(fs::read(folder.path().join("ledger.damaged-1").join(FILE)).unwrap(), garbage);
+}
+
+#[test]
+fn newer_format_is_refused_and_left_alone() {
+    let folder = closed_with_six();
+    Connection::open(folder.path().join(DATABASE).join(FILE)).unwrap().pragma_update(None, "user_version", 99).unwrap();
+    assert!(matches!(open(folder.path()), Err(OpenError::Newer { found: 99, known: 1 })));
+}
+
+#[test]
+fn receipt_settles_only_what_it_knows_and_may_go_back() {
+    let folder = closed_with_six();
+    let mut ledger = open(folder.path()).unwrap();
+    let hash = |ledger: &Ledger, number: u64| ledger.read_after(number - 1, 1).unwrap()[0].hash;
+    assert_eq!(ledger.settled().unwrap(), 0);
+    let (fifth, second) = (hash(&ledger, 5), hash(&ledger, 2));
+    assert!(ledger.settle(5, fifth).unwrap());
+    assert!(!ledger.settle(6, fifth).unwrap(), "a hash of another entry");
+    assert!(!ledger.settle(7, fifth).unwrap(), "a number that is not there");
+    assert_eq!(ledger.settled().unwrap(), 5);
+    assert!(ledger.settle(2, second).unwrap(), "the collector was restored");
+    drop(ledger);
+    assert_eq!(open(folder.path()).unwrap().settled().unwrap(), 2);
+}
+
+#[test]
+fn events_carry_their_declaration_and_their_times() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut ledger = open(folder.path()).unwrap();
+    let declaration = DeclarationRef { epoch: 1, sequence: 7, hash: Bytes::from_static(&[3; 32]) };
+    let started = Body::AgentStarted(AgentStarted { agent_version: "0".into(), supervisor: "detached".into() });
+    ledger.append(Some(&declaration), vec![started]).unwrap();
+    let event = Event::decode(&ledger.read_after(1, 1).unwrap()[0].payload[..]).unwrap();
+    assert_eq!((event.declaration, &*event.boot_id), (Some(declaration), "boot"));
+}

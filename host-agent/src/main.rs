@@ -1,3 +1,0 @@
-//! Starts the command line.
-
-fn main() {}

@@ -1,1 +1,0 @@
-//! Wanted and observed in, plan out; pure.

@@ -1,1 +1,0 @@
-//! What the controller is told: batches of events, settled by receipts, and heartbeats.

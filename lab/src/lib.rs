@@ -1,1 +1,0 @@
-//! The harness behind the tests: brokers, container runtimes, agents and controllers, started and stopped.

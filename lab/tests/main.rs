@@ -1,1 +1,0 @@
-//! Every lab test, in one binary.
