@@ -2,3 +2,5 @@
 //! and collects what hosts report.
 
 pub mod home;
+pub mod secrets;
+pub mod state;

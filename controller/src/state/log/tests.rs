@@ -1,0 +1,171 @@
+use prost::Message as _;
+use replicator_protocol::change::{self, Facts};
+use replicator_protocol::declaration::{Declaration, Mode};
+use replicator_protocol::envelope;
+use replicator_protocol::ids::{Digest, FleetName, HostUid, Position, ResourceId};
+use replicator_protocol::resources::Resource;
+use replicator_protocol::wire::declaration::{File, file::Body, resource};
+use replicator_protocol::wire::event::{Action, ApplyReported, Outcome, ResourceResult};
+
+use super::*;
+use crate::state::event::{Blob, Hash};
+use crate::state::{Status, known};
+
+const UID: &str = "00112233445566778899aabbccddeeff";
+
+fn fixture() -> (tempfile::TempDir, Objects) {
+    let folder = tempfile::tempdir().unwrap();
+    let key = DataKey::load_or_make(&folder.path().join("data.key")).unwrap();
+    let objects = Objects::local(&folder.path().join("state"), "state", key).unwrap();
+    (folder, objects)
+}
+
+fn log(objects: &Objects, by: &str) -> Log {
+    Log::new(objects.clone(), &App::parse("demo").unwrap(), &HostId::parse("acme").unwrap(), by.into())
+}
+
+fn defined() -> Event {
+    Event::HostDefined { fleet: FleetName::parse("f").unwrap(), uid: HostUid::parse(UID).unwrap() }
+}
+
+fn admitted() -> Event {
+    Event::HostAdmitted { certificate: Blob(vec![1].into()) }
+}
+
+fn declaration(sequence: u64, files: &[(&str, &str)]) -> Declaration {
+    let file = |(name, content): &(&str, &str)| Resource {
+        id: ResourceId::parse(&format!("base.{name}")).unwrap(),
+        confirms_link: false,
+        body: resource::Kind::File(File {
+            path: format!("/x/{name}"),
+            body: Some(Body::Content((*content).into())),
+            ..File::default()
+        }),
+    };
+    Declaration {
+        fleet: FleetName::parse("f").unwrap(),
+        host: HostId::parse("acme").unwrap(),
+        uid: HostUid::parse(UID).unwrap(),
+        position: Position { epoch: 1, sequence },
+        issued_at: 0,
+        not_after: None,
+        mode: Mode::Converge,
+        plan_id: vec![0; 32].into(),
+        previous: bytes::Bytes::new(),
+        spec_revision: String::new(),
+        names: vec![],
+        carried_ports: vec![],
+        resources: files.iter().map(file).collect(),
+        acknowledged: vec![],
+    }
+}
+
+fn issued(declaration: &Declaration) -> Event {
+    let key = ed25519_dalek::SigningKey::from_bytes(&[7; 32]);
+    let hash = Hash(Digest([0; 32]));
+    let envelope = Blob(envelope::sign(&declaration.to_wire(), &[&key]));
+    Event::DeclarationIssued { position: declaration.position, hash, intent_hash: hash, plan_id: hash, envelope }
+}
+
+fn seen(sequence: u64, results: &[(&str, Outcome)]) -> Event {
+    let result = |(name, outcome): &(&str, Outcome)| ResourceResult {
+        resource: format!("base.{name}"),
+        action: Action::Change.into(),
+        outcome: (*outcome).into(),
+        ..ResourceResult::default()
+    };
+    let report = ApplyReported { results: results.iter().map(result).collect(), ..ApplyReported::default() };
+    Event::ApplySeen { position: Position { epoch: 1, sequence }, report: Blob(report.encode_to_vec().into()) }
+}
+
+async fn after(log: &Log, events: Vec<Event>) -> History {
+    let mut history = log.read().await.unwrap();
+    for event in events {
+        history = log.append(history, event, 5).await.unwrap();
+    }
+    history
+}
+
+#[tokio::test]
+async fn replay_gives_what_appending_gave() {
+    let (_folder, objects) = fixture();
+    let log = log(&objects, "a@x");
+    let first = declaration(1, &[("one", "1")]);
+    let history = after(&log, vec![defined(), admitted(), issued(&first), seen(1, &[("one", Outcome::Changed)])]).await;
+    assert_eq!(log.read().await.unwrap(), history);
+    assert_eq!((history.head(), history.state.status), (4, Status::Admitted));
+}
+
+#[tokio::test]
+async fn of_two_controllers_one_wins_and_the_other_is_told_who_when_and_what() {
+    let (_folder, objects) = fixture();
+    let (one, two) = (log(&objects, "ann@one"), log(&objects, "bob@two"));
+    let same = one.read().await.unwrap();
+    let won = one.append(same.clone(), defined(), 41).await.unwrap();
+    let Err(LogError::Lost { number, by, at, what, .. }) = two.append(same, defined(), 42).await else {
+        panic!("both won");
+    };
+    assert_eq!((number, by.as_str(), at, what.as_str()), (1, "ann@one", 41, "defined the host"));
+    assert_eq!(two.read().await.unwrap(), won);
+}
+
+#[tokio::test]
+async fn number_issued_twice_is_not_allowed_and_nothing_is_written() {
+    let (_folder, objects) = fixture();
+    let log = log(&objects, "a@x");
+    let history = after(&log, vec![defined(), admitted(), issued(&declaration(1, &[]))]).await;
+    for sequence in [1, 3] {
+        let again = log.append(history.clone(), issued(&declaration(sequence, &[])), 6).await;
+        assert!(matches!(again, Err(LogError::Illegal { .. })), "{sequence}");
+    }
+    assert_eq!(log.read().await.unwrap().head(), 3);
+    assert_eq!(history.state.next_position().sequence, 2);
+}
+
+#[tokio::test]
+async fn missing_entry_is_noticed() {
+    let (folder, objects) = fixture();
+    let log = log(&objects, "a@x");
+    after(&log, vec![defined(), admitted(), issued(&declaration(1, &[]))]).await;
+    std::fs::remove_file(folder.path().join("state/demo/acme/log/00000000000000000002")).unwrap();
+    assert!(matches!(log.read().await, Err(LogError::Gap { number: 2, .. })));
+}
+
+#[tokio::test]
+async fn failed_resource_is_known_as_it_was_before() {
+    let (_folder, objects) = fixture();
+    let log = log(&objects, "a@x");
+    let (first, second) =
+        (declaration(1, &[("one", "1"), ("two", "1")]), declaration(2, &[("one", "2"), ("two", "2")]));
+    let history = after(
+        &log,
+        vec![
+            defined(),
+            admitted(),
+            issued(&first),
+            seen(1, &[("one", Outcome::Changed), ("two", Outcome::Changed)]),
+            issued(&second),
+            seen(2, &[("one", Outcome::Changed), ("two", Outcome::Failed)]),
+        ],
+    )
+    .await;
+    let facts = |name: &str| history.state.known[&ResourceId::parse(name).unwrap()].facts.clone();
+    assert_eq!(Some(facts("base.one")), known::facts(&second.resources, 0));
+    assert_eq!(Some(facts("base.two")), known::facts(&first.resources, 1));
+    let change = change::compare(Some(&facts("base.two")), &Facts::of(&second.resources[1], <[u8]>::to_vec), None);
+    assert_eq!(change.action, Action::Change);
+    let gone = after(&log, vec![issued(&declaration(3, &[])), seen(3, &[("one", Outcome::Removed)])]).await;
+    assert_eq!(gone.state.known.len(), 1);
+}
+
+#[tokio::test]
+async fn retired_host_is_defined_again_under_another_number_only() {
+    let (_folder, objects) = fixture();
+    let log = log(&objects, "a@x");
+    let retired = Event::HostRetired { uid: HostUid::parse(UID).unwrap() };
+    let history = after(&log, vec![defined(), admitted(), retired]).await;
+    assert!(matches!(log.append(history.clone(), defined(), 6).await, Err(LogError::Illegal { .. })));
+    let uid = HostUid::parse(&UID.replace('f', "0")).unwrap();
+    let again = Event::HostDefined { fleet: FleetName::parse("f").unwrap(), uid };
+    assert_eq!(log.append(history, again, 6).await.unwrap().state.status, Status::Defined);
+}

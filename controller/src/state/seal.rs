@@ -1,0 +1,185 @@
+//! The data key, and the one way objects are encrypted under it.
+//!
+//! XChaCha20-Poly1305 with a random nonce; the associated data is the object's path, so that an object copied
+//! to another place does not open. The key lies beside what gets backed up, never inside it.
+
+use std::io::Write as _;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use chacha20poly1305::aead::{Aead as _, KeyInit as _, Payload};
+use chacha20poly1305::{XChaCha20Poly1305, XNonce};
+use zeroize::Zeroizing;
+
+/// Separates these ciphertexts from every other use of the same key.
+const LABEL: &str = "replicator object v1";
+/// First byte of every object: the form of what follows.
+const FORM: u8 = 1;
+/// Bytes of a nonce: long enough to be drawn at random for ever.
+const NONCE: usize = 24;
+
+/// The key everything of the controller's state is encrypted under. It has no `Debug`.
+#[derive(Clone)]
+pub struct DataKey(Arc<Zeroizing<[u8; 32]>>);
+
+/// Why there is no usable data key; an existing one is never replaced.
+#[derive(Debug, thiserror::Error)]
+pub enum DataKeyError {
+    /// The file system refused.
+    #[error("cannot {act} the data key `{}`", path.display())]
+    File {
+        /// `read`, `make`.
+        act: &'static str,
+        /// Where it lies.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The file is not a key.
+    #[error("the data key `{}` is not 32 bytes long (got {got})", path.display())]
+    Length {
+        /// Where it lies.
+        path: PathBuf,
+        /// Its length in bytes.
+        got: usize,
+    },
+    /// Others may read it.
+    #[error("the data key `{}` may be read by others (mode {mode:04o}, want 0600)", path.display())]
+    Open {
+        /// Where it lies.
+        path: PathBuf,
+        /// Its permission bits.
+        mode: u32,
+    },
+    /// The system gave no random bytes.
+    #[error("cannot draw random bytes")]
+    Random(#[source] getrandom::Error),
+}
+
+impl DataKeyError {
+    /// One line that names the next action.
+    pub fn hint(&self) -> String {
+        match self {
+            Self::File { path, .. } => format!("check who owns `{}` and whether the disk is full", path.display()),
+            Self::Length { path, .. } => {
+                format!("restore `{}` from a backup: state and secrets open with it only", path.display())
+            }
+            Self::Open { path, .. } => format!("run `chmod 600 {}`", path.display()),
+            Self::Random(_) => "try again".into(),
+        }
+    }
+}
+
+/// An object that does not open: another key, another place, or altered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the object does not open under the data key")]
+pub struct CannotOpen;
+
+impl DataKey {
+    /// Reads the key at `path`, or makes it there, 0600, once.
+    ///
+    /// # Errors
+    ///
+    /// [`DataKeyError`]; a key that was there is as it was.
+    pub fn load_or_make(path: &Path) -> Result<Self, DataKeyError> {
+        let failed = |act: &'static str| move |source| DataKeyError::File { act, path: path.to_owned(), source };
+        if !path.try_exists().map_err(failed("read"))? {
+            let mut fresh = Zeroizing::new([0; 32]);
+            getrandom::fill(fresh.as_mut_slice()).map_err(DataKeyError::Random)?;
+            make_once(path, fresh.as_slice()).map_err(failed("make"))?;
+        }
+        let mode = std::fs::metadata(path).map_err(failed("read"))?.permissions().mode() & 0o7777;
+        if mode & 0o077 != 0 {
+            return Err(DataKeyError::Open { path: path.to_owned(), mode });
+        }
+        let bytes = Zeroizing::new(std::fs::read(path).map_err(failed("read"))?);
+        let key = <[u8; 32]>::try_from(bytes.as_slice())
+            .map_err(|_| DataKeyError::Length { path: path.to_owned(), got: bytes.len() })?;
+        Ok(Self(Arc::new(Zeroizing::new(key))))
+    }
+
+    /// Encrypts `plain` for the object at `place`.
+    ///
+    /// # Errors
+    ///
+    /// [`DataKeyError::Random`].
+    pub(super) fn seal(&self, place: &str, plain: &[u8]) -> Result<Vec<u8>, DataKeyError> {
+        let mut nonce = [0; NONCE];
+        getrandom::fill(&mut nonce).map_err(DataKeyError::Random)?;
+        let aad = associated_data(place);
+        // Encryption fails above 256 GiB only, and no object is near that.
+        let body = self.cipher().encrypt(&XNonce::from(nonce), Payload { msg: plain, aad: &aad }).unwrap_or_default();
+        Ok([&[FORM], nonce.as_slice(), &body].concat())
+    }
+
+    /// Opens the object at `place`.
+    ///
+    /// # Errors
+    ///
+    /// [`CannotOpen`].
+    pub(super) fn open(&self, place: &str, object: &[u8]) -> Result<Zeroizing<Vec<u8>>, CannotOpen> {
+        let Some((&FORM, rest)) = object.split_first() else { return Err(CannotOpen) };
+        let (nonce, body) = rest.split_first_chunk::<NONCE>().ok_or(CannotOpen)?;
+        let aad = associated_data(place);
+        let plain = self.cipher().decrypt(&XNonce::from(*nonce), Payload { msg: body, aad: &aad });
+        plain.map(Zeroizing::new).map_err(|_| CannotOpen)
+    }
+
+    fn cipher(&self) -> XChaCha20Poly1305 {
+        XChaCha20Poly1305::new(&(**self.0).into())
+    }
+}
+
+/// Written beside, synced, then linked: a second controller finds the whole key or none.
+fn make_once(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    let folder = path.parent().unwrap_or_else(|| Path::new("."));
+    let mut beside = tempfile::NamedTempFile::new_in(folder)?;
+    beside.write_all(bytes)?;
+    beside.as_file().sync_all()?;
+    match beside.persist_noclobber(path) {
+        Ok(_) => std::fs::File::open(folder)?.sync_all(),
+        Err(error) if error.error.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
+        Err(error) => Err(error.error),
+    }
+}
+
+fn associated_data(place: &str) -> Vec<u8> {
+    let mut out = Vec::new();
+    for part in [LABEL, place] {
+        out.extend_from_slice(&(part.len() as u64).to_be_bytes());
+        out.extend_from_slice(part.as_bytes());
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn data_key_is_made_once_for_its_owner_only() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("data.key");
+        let sealed = DataKey::load_or_make(&path).unwrap().seal("a/b", b"x").unwrap();
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o7777, 0o600);
+        assert_eq!(*DataKey::load_or_make(&path).unwrap().open("a/b", &sealed).unwrap(), b"x");
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o640)).unwrap();
+        assert!(matches!(DataKey::load_or_make(&path), Err(DataKeyError::Open { mode: 0o640, .. })));
+    }
+
+    #[test]
+    fn object_opens_at_its_own_place_only_and_only_whole() {
+        let folder = tempfile::tempdir().unwrap();
+        let key = DataKey::load_or_make(&folder.path().join("data.key")).unwrap();
+        let sealed = key.seal("a/b", b"x").unwrap();
+        assert_ne!(sealed, key.seal("a/b", b"x").unwrap());
+        assert!(key.open("a/c", &sealed).is_err());
+        for at in 0..sealed.len() {
+            let mut altered = sealed.clone();
+            altered[at] ^= 1;
+            assert!(key.open("a/b", &altered).is_err(), "byte {at}");
+        }
+        assert!(key.open("a/b", &[]).is_err());
+    }
+}
