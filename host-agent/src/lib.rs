@@ -2,4 +2,8 @@
 //! appends what happened to a log that only grows.
 
 pub mod clock;
+pub mod config;
+pub mod durable;
+pub mod inbox;
+pub mod keys;
 pub mod ledger;

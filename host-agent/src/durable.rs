@@ -1,0 +1,98 @@
+//! Small files of the agent's own that must survive a power cut: written beside, synced, renamed.
+//!
+//! Bytes come in; a file that holds either the old bytes or the new ones, never a mixture, comes out. It knows
+//! nothing of what is declared: files of a declaration are the appliers' business.
+
+use std::fs::{self, DirBuilder, File};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+
+/// One of the agent's own files could not be read or written.
+#[derive(Debug, thiserror::Error)]
+#[error("could not {what} `{}`", path.display())]
+pub struct FileError {
+    /// What was attempted.
+    pub what: &'static str,
+    /// The file or folder.
+    pub path: PathBuf,
+    /// Why.
+    pub source: io::Error,
+}
+
+impl FileError {
+    /// An error of `what` at `path`.
+    #[must_use]
+    pub fn new(what: &'static str, path: &Path, source: io::Error) -> Self {
+        Self { what, path: path.to_owned(), source }
+    }
+}
+
+/// Puts `bytes` at `path` with `mode`, replacing what stood there in one step.
+///
+/// Bytes and name are on disk when this returns.
+///
+/// # Errors
+///
+/// [`FileError`]: what stood there before stands there still.
+pub fn replace(path: &Path, bytes: &[u8], mode: u32) -> Result<(), FileError> {
+    let folder = path.parent().unwrap_or(Path::new("/"));
+    let write = || -> io::Result<()> {
+        let mut beside = tempfile::Builder::new().prefix(".new-").tempfile_in(folder)?;
+        beside.write_all(bytes)?;
+        beside.as_file().set_permissions(fs::Permissions::from_mode(mode))?;
+        beside.as_file().sync_all()?;
+        beside.persist(path).map_err(|error| error.error)?;
+        File::open(folder)?.sync_all()
+    };
+    write().map_err(|source| FileError::new("write", path, source))
+}
+
+/// Reads `path`; `None` where there is no such file.
+///
+/// # Errors
+///
+/// [`FileError`] for every other failure.
+pub fn read(path: &Path) -> Result<Option<Vec<u8>>, FileError> {
+    match fs::read(path) {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(source) => Err(FileError::new("read", path, source)),
+    }
+}
+
+/// Makes `folder` and those above it, readable by root alone, unless it is there.
+///
+/// # Errors
+///
+/// [`FileError`] where it could not be made.
+pub fn folder(folder: &Path) -> Result<(), FileError> {
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(folder)
+        .map_err(|source| FileError::new("make the folder", folder, source))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn replaced_file_has_the_new_bytes_and_mode_and_leaves_nothing_beside() {
+        let at = tempfile::tempdir().unwrap();
+        let path = at.path().join("key");
+        assert!(read(&path).unwrap().is_none());
+        replace(&path, b"old", 0o644).unwrap();
+        replace(&path, b"new", 0o600).unwrap();
+        assert_eq!(read(&path).unwrap().unwrap(), b"new");
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(fs::read_dir(at.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn error_names_the_file() {
+        let error = replace(Path::new("/nowhere/at/all"), b"", 0o600).unwrap_err();
+        assert_eq!(error.to_string(), "could not write `/nowhere/at/all`");
+    }
+}

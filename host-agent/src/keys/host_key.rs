@@ -1,0 +1,134 @@
+//! The key pairs of this host, one purpose each: identity signs, sealing opens, overlay is WireGuard's, and the
+//! link's lets it into the broker.
+
+use std::path::Path;
+
+use ed25519_dalek::SigningKey;
+use nkeys::{KeyPair, KeyPairType};
+use replicator_protocol::sealed_box::SealingSecretKey;
+use x25519_dalek::{PublicKey, StaticSecret};
+use zeroize::Zeroizing;
+
+use super::KeyError;
+use crate::durable;
+
+const IDENTITY: &str = "identity";
+const SEALING: &str = "sealing";
+const OVERLAY: &str = "overlay";
+const LINK: &str = "nats";
+
+/// All of them. It has no `Debug`.
+pub struct HostKeys {
+    identity: SigningKey,
+    sealing: SealingSecretKey,
+    overlay: StaticSecret,
+    link: Zeroizing<[u8; 32]>,
+}
+
+impl HostKeys {
+    /// Makes new pairs and keeps them in the folder `keys`, 0600 each.
+    ///
+    /// Pairs that lie there already are used again, so that an enrolment that was cut off can be repeated.
+    ///
+    /// # Errors
+    ///
+    /// See [`KeyError`]; keys that were there are unchanged.
+    pub fn make(keys: &Path) -> Result<Self, KeyError> {
+        durable::folder(keys)?;
+        for name in [IDENTITY, SEALING, OVERLAY, LINK] {
+            let path = keys.join(name);
+            match load_seed(&path) {
+                Ok(_) => {}
+                Err(KeyError::Missing(_)) => durable::replace(&path, &new_seed()?[..], 0o600)?,
+                Err(error) => return Err(error),
+            }
+        }
+        Self::load(keys)
+    }
+
+    /// Loads the pairs from the folder `keys`.
+    ///
+    /// # Errors
+    ///
+    /// [`KeyError::Missing`] on a host that is not enrolled; [`KeyError::Malformed`].
+    pub fn load(keys: &Path) -> Result<Self, KeyError> {
+        Ok(Self {
+            identity: SigningKey::from_bytes(&*load_seed(&keys.join(IDENTITY))?),
+            sealing: SealingSecretKey::derive(&*load_seed(&keys.join(SEALING))?),
+            overlay: StaticSecret::from(*load_seed(&keys.join(OVERLAY))?),
+            link: load_seed(&keys.join(LINK))?,
+        })
+    }
+
+    /// Signs what this host says.
+    #[must_use]
+    pub fn identity(&self) -> &SigningKey {
+        &self.identity
+    }
+
+    /// Opens what is sealed to this host.
+    #[must_use]
+    pub fn sealing(&self) -> &SealingSecretKey {
+        &self.sealing
+    }
+
+    /// WireGuard's public half.
+    #[must_use]
+    pub fn overlay_public(&self) -> [u8; 32] {
+        PublicKey::from(&self.overlay).to_bytes()
+    }
+
+    /// What answers the broker's challenge.
+    ///
+    /// # Errors
+    ///
+    /// [`KeyError::Random`] where the library cannot build the pair from its seed.
+    pub fn link(&self) -> Result<KeyPair, KeyError> {
+        KeyPair::new_from_raw(KeyPairType::User, *self.link).map_err(|_| KeyError::Random)
+    }
+}
+
+/// 32 bytes from the kernel.
+pub(super) fn new_seed() -> Result<Zeroizing<[u8; 32]>, KeyError> {
+    let mut seed = Zeroizing::new([0; 32]);
+    getrandom::fill(&mut seed[..]).map_err(|_| KeyError::Random)?;
+    Ok(seed)
+}
+
+/// The 32 bytes at `path`.
+pub(super) fn load_seed(path: &Path) -> Result<Zeroizing<[u8; 32]>, KeyError> {
+    let bytes = durable::read(path)?.map(Zeroizing::new).ok_or_else(|| KeyError::Missing(path.to_owned()))?;
+    let seed = <[u8; 32]>::try_from(&bytes[..]).map_err(|_| KeyError::Malformed(path.to_owned()))?;
+    Ok(Zeroizing::new(seed))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    #[test]
+    fn keys_are_made_once_each_its_own_and_private() {
+        let at = tempfile::tempdir().unwrap();
+        let keys = at.path().join("keys");
+        assert!(matches!(HostKeys::load(&keys), Err(KeyError::Missing(_))));
+        let made = HostKeys::make(&keys).unwrap();
+        let again = HostKeys::make(&keys).unwrap();
+        assert_eq!(made.identity().verifying_key(), again.identity().verifying_key());
+        assert_eq!(made.link().unwrap().public_key(), again.link().unwrap().public_key());
+        assert_ne!(made.sealing().public().to_bytes(), made.overlay_public());
+        for entry in std::fs::read_dir(&keys).unwrap() {
+            let metadata = entry.unwrap().metadata().unwrap();
+            assert_eq!(metadata.permissions().mode() & 0o777, 0o600);
+        }
+    }
+
+    #[test]
+    fn half_written_key_is_named_and_not_replaced() {
+        let at = tempfile::tempdir().unwrap();
+        std::fs::write(at.path().join(SEALING), b"short").unwrap();
+        assert!(matches!(HostKeys::make(at.path()), Err(KeyError::Malformed(path)) if path.ends_with(SEALING)));
+        assert_eq!(std::fs::read(at.path().join(SEALING)).unwrap(), b"short");
+    }
+}
