@@ -1,0 +1,76 @@
+//! What can be written on the command line.
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use replicator_protocol::ids::FleetName;
+
+use super::commands;
+
+/// Turns a host spec into a running machine, and proves that it did.
+#[derive(Debug, Parser)]
+#[command(name = "replicator", version, propagate_version = true, after_help = EXIT_CODES)]
+pub struct Cli {
+    /// Flags every command takes.
+    #[command(flatten)]
+    pub global: Global,
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+const EXIT_CODES: &str = "\
+Exit codes: 0 done; 1 refused or failed; 2 usage, or input that could not be read; 70 a mistake in this program.
+Data goes to stdout, everything else to stderr. `NO_COLOR` and `REPLICATOR_LOG` are honoured.";
+
+/// Flags every command takes.
+#[derive(Debug, Clone, Default, Args)]
+pub struct Global {
+    /// The fleet, where this machine holds several.
+    #[arg(long, global = true, value_name = "FLEET", env = "REPLICATOR_CONTEXT")]
+    pub context: Option<FleetName>,
+    /// How data is printed.
+    #[arg(short, long, global = true, value_enum, default_value_t)]
+    pub output: Output,
+    /// Say nothing but data, warnings and errors.
+    #[arg(short, long, global = true, conflicts_with = "verbose")]
+    pub quiet: bool,
+    /// Say more; twice for everything.
+    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
+    pub verbose: u8,
+}
+
+/// How data is printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub enum Output {
+    /// For people.
+    #[default]
+    Human,
+    /// One JSON document, or one a line where it is a stream.
+    Json,
+}
+
+/// The commands, one file each in `cli/commands/`.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Keep the values behind `secret:NAME`.
+    #[command(subcommand)]
+    Secrets(commands::secrets::Command),
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn global_flags_stand_on_either_side_of_the_command() {
+        let one = Cli::try_parse_from(["replicator", "-o", "json", "secrets", "list"]).unwrap();
+        let other = Cli::try_parse_from(["replicator", "secrets", "list", "-o", "json"]).unwrap();
+        assert_eq!((one.global.output, other.global.output), (Output::Json, Output::Json));
+    }
+}

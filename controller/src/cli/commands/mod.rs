@@ -1,0 +1,17 @@
+//! One file for each command: its arguments, and what it does with them.
+
+pub mod secrets;
+
+use super::args::Command;
+use super::{Context, Exit, Failure};
+
+/// Runs one command.
+///
+/// # Errors
+///
+/// The [`Failure`] to show.
+pub async fn run(command: Command, context: &Context) -> Result<Exit, Failure> {
+    match command {
+        Command::Secrets(command) => secrets::run(command, context).await,
+    }
+}

@@ -1,0 +1,176 @@
+//! `replicator secrets`: values in through stdin, names out.
+
+use std::io::{IsTerminal as _, Read as _};
+
+use replicator_protocol::ids::SecretName;
+use replicator_protocol::secret::SecretBytes;
+use serde::Serialize;
+use zeroize::Zeroizing;
+
+use crate::cli::{Context, Exit, Failure};
+use crate::secrets::{SecretStore, Set};
+use crate::state::{self, App};
+
+/// Most bytes read from stdin: above what can be kept, so that the store names the limit itself.
+const READ_MAX: u64 = 128 * 1024;
+
+/// What can be done with secrets.
+#[derive(Debug, clap::Subcommand)]
+pub enum Command {
+    /// Store a value, read from stdin; one line end at its end is stripped.
+    #[command(
+        after_help = "Examples:\n  replicator secrets set forgeToken < token.txt\n  pass show forge | replicator secrets set forgeToken"
+    )]
+    Set(SetArgs),
+    /// Show the names that are stored, how often and when each was set; never a value.
+    List(ListArgs),
+}
+
+/// Where the store is.
+#[derive(Debug, clap::Args)]
+pub struct StoreArgs {
+    /// The name the state is kept under: `state.replicator.app` of the host spec.
+    #[arg(long, value_name = "NAME", default_value = App::DEFAULT, value_parser = App::parse)]
+    app: App,
+}
+
+/// Arguments of `secrets set`.
+#[derive(Debug, clap::Args)]
+pub struct SetArgs {
+    /// The name, as the spec has it after `secret:`.
+    name: String,
+    /// Taken only to be refused: a value on the command line is in the shell's history and in `/proc`.
+    #[arg(hide = true, num_args = 0..)]
+    value: Vec<String>,
+    #[command(flatten)]
+    store: StoreArgs,
+}
+
+/// Arguments of `secrets list`.
+#[derive(Debug, clap::Args)]
+pub struct ListArgs {
+    #[command(flatten)]
+    store: StoreArgs,
+}
+
+/// Runs it.
+///
+/// # Errors
+///
+/// The [`Failure`] to show.
+pub async fn run(command: Command, context: &Context) -> Result<Exit, Failure> {
+    match command {
+        Command::Set(args) => set(args, context).await,
+        Command::List(args) => list(args, context).await,
+    }
+}
+
+async fn set(args: SetArgs, context: &Context) -> Result<Exit, Failure> {
+    let name = name(&args)?;
+    if std::io::stdin().is_terminal() {
+        context.ui.say(format!("type the value of `{name}`, then Enter and Ctrl-D"));
+    }
+    let value = value(std::io::stdin())?;
+    context.ui.hide(&value);
+    let store = SecretStore::local(&context.home()?, &args.store.app)?;
+    let outcome = store.set(&name, &value, state::now()).await?;
+    match outcome {
+        Set::Changed(generation) => context.ui.say(format!("Stored `{name}`, generation {}", generation.0)),
+        Set::Unchanged(generation) => {
+            context.ui.say(format!("`{name}` holds that value already, generation {}", generation.0));
+        }
+    }
+    Ok(Exit::Done)
+}
+
+/// Neither what is no name nor what follows is repeated: either may be the value.
+fn name(args: &SetArgs) -> Result<SecretName, Failure> {
+    if !args.value.is_empty() || args.name.contains('=') {
+        return Err(Failure::usage("a value on the command line is refused: others on this machine can read it there")
+            .hint("give it on stdin: `replicator secrets set NAME < FILE`; if it was a real one, replace it where it was issued"));
+    }
+    let name = args.name.strip_prefix("secret:").unwrap_or(&args.name);
+    SecretName::parse(name).map_err(|invalid| {
+        Failure::usage(invalid.to_string())
+            .hint("write the name as the spec has it after `secret:`, the value on stdin")
+    })
+}
+
+/// Reads the value: everything, less one line end at its end.
+fn value(from: impl std::io::Read) -> Result<SecretBytes, Failure> {
+    let mut bytes = Zeroizing::new(Vec::new());
+    from.take(READ_MAX)
+        .read_to_end(&mut bytes)
+        .map_err(|source| Failure::usage("cannot read the value from stdin").caused_by(source))?;
+    let end = [b"\r\n".as_slice(), b"\n"].into_iter().find(|end| bytes.ends_with(end)).map_or(0, <[u8]>::len);
+    Ok(SecretBytes::new(bytes[..bytes.len() - end].to_vec()))
+}
+
+#[derive(Serialize)]
+struct Row {
+    name: SecretName,
+    generation: u64,
+    set_at: String,
+}
+
+async fn list(args: ListArgs, context: &Context) -> Result<Exit, Failure> {
+    let store = SecretStore::local(&context.home()?, &args.store.app)?;
+    let rows: Vec<Row> = store
+        .list()
+        .await?
+        .into_iter()
+        .map(|kept| Row { name: kept.name, generation: kept.generation.0, set_at: time(kept.set_at) })
+        .collect();
+    if context.ui.is_json() {
+        context.ui.json(&rows)?;
+        return Ok(Exit::Done);
+    }
+    if rows.is_empty() {
+        context.ui.say(format!(
+            "no secret is stored under `{}`; store one with `replicator secrets set NAME`",
+            args.store.app
+        ));
+        return Ok(Exit::Done);
+    }
+    let width = rows.iter().map(|row| row.name.as_str().len()).max().unwrap_or(0).max("NAME".len());
+    context.ui.data(format!("{:<width$}  GENERATION  SET", "NAME"))?;
+    for row in rows {
+        context.ui.data(format!("{:<width$}  {:<10}  {}", row.name.as_str(), row.generation, row.set_at))?;
+    }
+    Ok(Exit::Done)
+}
+
+fn time(milliseconds: u64) -> String {
+    let at = i64::try_from(milliseconds).ok().and_then(|at| jiff::Timestamp::from_millisecond(at).ok());
+    at.map_or_else(|| "unknown".into(), |at| format!("{at:.0}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn args(name: &str, value: &[&str]) -> SetArgs {
+        let value = value.iter().map(ToString::to_string).collect();
+        SetArgs { name: name.into(), value, store: StoreArgs { app: App::parse(App::DEFAULT).unwrap() } }
+    }
+
+    #[test]
+    fn one_line_end_is_stripped_and_no_more() {
+        for (given, kept) in
+            [("a\n", "a"), ("a\r\n", "a"), ("a\n\n", "a\n"), ("a", "a"), ("a\nb\n", "a\nb"), ("\n", "")]
+        {
+            let Ok(value) = value(given.as_bytes()) else { panic!("unreadable") };
+            assert_eq!(value.expose(), kept.as_bytes(), "{given:?}");
+        }
+    }
+
+    #[test]
+    fn value_on_the_command_line_is_refused_without_being_repeated() {
+        for args in [args("token", &["planted-value"]), args("token=planted-value", &[]), args("planted-value", &[])] {
+            let failure = name(&args).unwrap_err();
+            assert_eq!(failure.exit(), Exit::Usage);
+            assert!(!failure.to_string().contains("planted"), "{failure}");
+        }
+        assert_eq!(name(&args("secret:token", &[])).unwrap().as_str(), "token");
+    }
+}
