@@ -5,6 +5,7 @@
 
 pub mod change;
 pub mod declaration;
+pub mod enrolment;
 pub mod envelope;
 pub mod ids;
 pub mod keyring;

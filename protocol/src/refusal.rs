@@ -83,6 +83,33 @@ codes! {
     /// A level above what is spoken here.
     UnsupportedLevel = "unsupported-level", "the declaration uses a higher level than this host speaks",
         "upgrade the agent on that host, or leave out what it cannot apply";
+    /// Addressed to another host or fleet.
+    WrongHost = "wrong-host", "the message is addressed to another host",
+        "see who publishes on this subject";
+    /// Signed by a key of the right role that may not speak about this host.
+    OutOfScope = "out-of-scope", "the key that signed may not speak about this host",
+        "sign with a key whose scope holds the host, or widen its scope in the keyring";
+    /// Below the last position accepted.
+    StaleSequence = "stale-sequence", "the declaration is older than the last one accepted",
+        "to go back, converge again with the old content; if the controller was restored from a backup, re-anchor the host";
+    /// The position accepted last, with other content.
+    Equivocation = "equivocation", "two declarations carry one number and differ",
+        "find who else holds the signing key, then converge again with a higher number";
+    /// Further ahead than any controller counts.
+    SequenceJump = "sequence-jump", "the declaration's number is too far above the last one accepted",
+        "see who publishes on this subject; a controller counts one by one";
+    /// Another epoch than the keyring says.
+    WrongEpoch = "wrong-epoch", "the declaration's epoch is not that of the keyring in force",
+        "publish the keyring whose root keys opened the epoch, then converge again";
+    /// Past its last day.
+    Expired = "expired", "the declaration may not be taken up any more",
+        "converge the host again; if it was issued just now, look at the clocks";
+    /// A message of an enrolment that does not fit the one before it, or the token.
+    InvalidEnrolment = "invalid-enrolment", "the enrolment's message does not belong to this token and this exchange",
+        "enrol again with a new token";
+    /// A proof that only the holder of the token's secret or of the sealing key can make, and that is wrong.
+    WrongProof = "wrong-proof", "the other side of the enrolment has not proved what it claims",
+        "enrol again with a new token; if it happens again, someone stands between";
 }
 
 impl fmt::Display for Code {

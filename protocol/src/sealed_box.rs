@@ -187,7 +187,7 @@ fn associated_data(
 }
 
 /// Appends `part` behind its length, so that no two lists of parts give the same bytes.
-fn push(out: &mut Vec<u8>, part: &[u8]) {
+pub(crate) fn push(out: &mut Vec<u8>, part: &[u8]) {
     out.extend_from_slice(&(part.len() as u64).to_be_bytes());
     out.extend_from_slice(part);
 }
@@ -211,6 +211,45 @@ fn unpad(padded: &[u8]) -> Option<SecretBytes> {
     let length = usize::try_from(u32::from_be_bytes(*length)).ok()?;
     let (value, padding) = rest.split_at_checked(length)?;
     (PADDING.contains(&padded.len()) && padding.iter().all(|byte| *byte == 0)).then(|| SecretBytes::new(value.to_vec()))
+}
+
+/// Encrypts a short `message` to `key` under its own `info`: for a conversation, not for a declared place.
+pub(crate) fn wrap(
+    key: &SealingPublicKey,
+    info: &[u8],
+    aad: &[u8],
+    message: &[u8],
+) -> Result<([u8; 32], Vec<u8>), Refusal> {
+    let (encapped, ciphertext) = hpke::single_shot_seal::<ChaCha20Poly1305, HkdfSha256, X25519HkdfSha256>(
+        &OpModeS::Base,
+        &key.0,
+        info,
+        message,
+        aad,
+    )
+    .map_err(|_| Refusal::new(Code::WeakKey))?;
+    Ok((encapped.to_bytes().into(), ciphertext))
+}
+
+/// Decrypts what [`wrap`] made with the same `info` and `aad`.
+pub(crate) fn unwrap(
+    key: &SealingSecretKey,
+    info: &[u8],
+    aad: &[u8],
+    (encapped, ciphertext): (&[u8], &[u8]),
+) -> Result<Zeroizing<Vec<u8>>, Refusal> {
+    let refused = || Refusal::new(Code::CannotOpen);
+    let encapped = EncappedKey::from_bytes(encapped).map_err(|_| refused())?;
+    hpke::single_shot_open::<ChaCha20Poly1305, HkdfSha256, X25519HkdfSha256>(
+        &OpModeR::Base,
+        &key.secret,
+        &encapped,
+        info,
+        ciphertext,
+        aad,
+    )
+    .map(Zeroizing::new)
+    .map_err(|_| refused())
 }
 
 #[cfg(test)]
