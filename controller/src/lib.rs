@@ -2,6 +2,8 @@
 //! and collects what hosts report.
 
 pub mod cli;
+pub mod fleet;
 pub mod home;
 pub mod secrets;
+pub mod spec;
 pub mod state;
