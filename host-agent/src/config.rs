@@ -67,6 +67,12 @@ impl Layout {
         self.state().join("keys")
     }
 
+    /// The user JWT that lets this host into the broker; its seed lies beside it.
+    #[must_use]
+    pub fn link_credential(&self) -> PathBuf {
+        self.keys().join("nats.jwt")
+    }
+
     /// Who this host is and whom it believes.
     #[must_use]
     pub fn trust(&self) -> PathBuf {

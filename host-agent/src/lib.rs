@@ -7,3 +7,6 @@ pub mod durable;
 pub mod inbox;
 pub mod keys;
 pub mod ledger;
+
+#[cfg(test)]
+mod testing;

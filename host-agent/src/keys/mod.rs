@@ -3,9 +3,13 @@
 //! Key pairs are made here, kept here and used here; no private half leaves this machine or is printed.
 
 pub mod digest_key;
+pub mod enrolment;
 pub mod host_key;
+mod membership;
 mod opener;
+pub mod trusted;
 
+pub use membership::{Membership, MembershipError};
 pub use opener::Opener;
 
 use crate::durable::FileError;

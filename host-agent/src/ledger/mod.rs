@@ -9,8 +9,10 @@
 mod error;
 mod log;
 mod schema;
+mod shared;
 mod verify;
 
 pub use error::{AppendError, OpenError, ReadError};
 pub use log::{Entry, Head, Ledger, set_aside};
+pub use shared::SharedLedger;
 pub use verify::{Damage, verify};

@@ -1,0 +1,218 @@
+//! First contact, the host's side: makes keys, proves the token, and keeps what is granted.
+//!
+//! A bundle and two messages come in; two messages go out, and at the end the host is a member of its fleet.
+//! Until the grant holds, nothing but fresh keys is on disk.
+
+use bytes::Bytes;
+use replicator_protocol::declaration::LEVEL;
+use replicator_protocol::enrolment::{self, EnrolBundle, Token};
+use replicator_protocol::keyring::Keyring;
+use replicator_protocol::refusal::Refusal;
+use replicator_protocol::resources::Kind;
+use replicator_protocol::wire::enrolment::{Abilities, Introduction};
+
+use super::KeyError;
+use super::host_key::{HostKeys, new_seed};
+use super::membership::{Membership, MembershipError};
+use super::trusted::Trusted;
+use crate::config::{Config, ConfigError, Layout};
+use crate::durable::{self, FileError};
+
+/// The host certificate, as signed; beside the keys it speaks of.
+const CERTIFICATE: &str = "certificate";
+
+/// This host could not be enrolled. What was a member before still is.
+#[derive(Debug, thiserror::Error)]
+pub enum EnrolError {
+    /// It is enrolled already.
+    #[error("this host is enrolled in fleet `{}` as `{}` already", .0.fleet, .0.host)]
+    AlreadyEnrolled(Box<Membership>),
+    /// A message does not hold.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// A key could not be made or read.
+    #[error(transparent)]
+    Key(#[from] KeyError),
+    /// What was granted could not be kept.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// The membership could not be read or kept.
+    #[error(transparent)]
+    Membership(#[from] MembershipError),
+    /// The settings in the bundle are none.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+}
+
+/// An exchange under way.
+pub struct Enrolment {
+    layout: Layout,
+    keys: HostKeys,
+    token: Token,
+    keyring: Keyring,
+    keyrings: Vec<Bytes>,
+    agent_toml: String,
+    introduction: Introduction,
+    introduced: Bytes,
+    answered: Option<Bytes>,
+    now: u64,
+}
+
+impl Enrolment {
+    /// Begins: makes this host's keys and introduces it. Returns the introduction to send.
+    ///
+    /// `now` is in milliseconds since the Unix epoch; `missing` says in words what this host lacks. A host that
+    /// is a member already is enrolled again only where the operator says so (`again`).
+    ///
+    /// # Errors
+    ///
+    /// See [`EnrolError`].
+    pub fn begin(
+        layout: &Layout,
+        bundle: &EnrolBundle,
+        missing: Vec<String>,
+        (now, again): (u64, bool),
+    ) -> Result<(Self, Bytes), EnrolError> {
+        match Membership::load(&layout.trust()) {
+            Ok(_) if again => {}
+            Ok(membership) => return Err(EnrolError::AlreadyEnrolled(Box::new(membership))),
+            Err(MembershipError::NotEnrolled(_)) => {}
+            Err(error @ (MembershipError::File(_) | MembershipError::Malformed(_))) => return Err(error.into()),
+        }
+        Config::parse(&bundle.agent_toml, &layout.config())?;
+        let (keyring, keyrings) = bundle.keyring()?;
+        let token = bundle.token()?;
+        layout.make_folders()?;
+        let keys = HostKeys::make(&layout.keys())?;
+        let draft = Introduction {
+            identity_key: Bytes::copy_from_slice(keys.identity().verifying_key().as_bytes()),
+            sealing_key: Bytes::copy_from_slice(&keys.sealing().public().to_bytes()),
+            overlay_key: Bytes::copy_from_slice(&keys.overlay_public()),
+            nats_key: keys.link()?.public_key(),
+            nonce: Bytes::copy_from_slice(&new_seed()?[..]),
+            abilities: Some(abilities(missing)),
+            ..Introduction::default()
+        };
+        let introduced = enrolment::introduce(draft.clone(), &token, keys.identity());
+        let enrolment = Self {
+            layout: layout.clone(),
+            keys,
+            token,
+            keyring,
+            keyrings,
+            agent_toml: bundle.agent_toml.clone(),
+            introduction: draft,
+            introduced: introduced.clone(),
+            answered: None,
+            now,
+        };
+        Ok((enrolment, introduced))
+    }
+
+    /// Answers the challenge. Returns the answer to send.
+    ///
+    /// # Errors
+    ///
+    /// [`EnrolError::Refused`].
+    pub fn answer(&mut self, challenge: &Bytes) -> Result<Bytes, EnrolError> {
+        let own = (self.keys.identity(), self.keys.sealing());
+        let answer = enrolment::answer(challenge, &self.introduced, own, &self.keyring.at(self.now))?;
+        self.answered = Some(answer.clone());
+        Ok(answer)
+    }
+
+    /// Keeps what is granted; from here on this host is a member.
+    ///
+    /// # Errors
+    ///
+    /// See [`EnrolError`]; the membership is written last, so a half-kept grant is no membership.
+    pub fn finish(self, grant: &Bytes) -> Result<Membership, EnrolError> {
+        let answered = self.answered.unwrap_or_default();
+        let trust = self.keyring.at(self.now);
+        let granted = enrolment::granted(grant, &answered, &self.introduction, &self.token, &trust)?;
+        let root = self.keyrings.first().map(|root| replicator_protocol::ids::Digest::of(root));
+        let root = root.unwrap_or(self.keyring.document());
+        let membership = Membership::new(self.token.fleet, self.token.host, granted.uid, root);
+        durable::replace(&self.layout.keys().join(CERTIFICATE), &granted.certificate_envelope, 0o600)?;
+        durable::replace(&self.layout.link_credential(), granted.nats_jwt.as_bytes(), 0o600)?;
+        Trusted::keep_all(&self.layout.trust(), &self.keyrings)?;
+        durable::replace(&self.layout.config(), self.agent_toml.as_bytes(), 0o600)?;
+        membership.keep(&self.layout.trust())?;
+        Ok(membership)
+    }
+}
+
+fn abilities(missing: Vec<String>) -> Abilities {
+    let mut kinds: Vec<String> =
+        Kind::ALL.iter().filter(|kind| kind.level() <= LEVEL).map(ToString::to_string).collect();
+    kinds.sort();
+    Abilities { level: LEVEL, kinds, agent_version: env!("CARGO_PKG_VERSION").to_owned(), missing }
+}
+
+#[cfg(test)]
+mod tests {
+    use replicator_protocol::enrolment::{TokenSecret, introduced};
+    use replicator_protocol::refusal::Code;
+
+    use super::*;
+    use crate::testing;
+
+    const TOML: &str = "[broker]\nurls = ['nats://127.0.0.1:4222']\ninsecure_loopback = true\n";
+
+    fn token() -> Token {
+        let me = testing::membership();
+        Token { id: [1; 16], secret: TokenSecret::new([2; 32]), fleet: me.fleet, host: me.host }
+    }
+
+    fn bundle() -> EnrolBundle {
+        EnrolBundle::new(&token(), &[testing::keyring_document(1, 1, testing::root_key())], TOML.into())
+    }
+
+    fn enrolled(layout: &Layout, again: bool) -> Result<Membership, EnrolError> {
+        let (mut host, introduction) = Enrolment::begin(layout, &bundle(), vec![], (0, again))?;
+        let key = testing::enrol_key();
+        let challenged = introduced(&introduction, &token())?.challenge([5; 32], &key)?;
+        let answer = host.answer(&challenged.envelope)?;
+        let answered = challenged.answered(&answer)?;
+        let (_, certificate) = answered.certify(&testing::membership().uid, 1, &key);
+        host.finish(&answered.grant(certificate, "jwt".into(), &key))
+    }
+
+    #[test]
+    fn enrolled_host_knows_who_it_is_and_whom_it_believes() {
+        let at = tempfile::tempdir().unwrap();
+        let layout = Layout::new(at.path());
+        let membership = enrolled(&layout, false).unwrap();
+        assert_eq!(membership, testing::membership());
+        assert_eq!(Membership::load(&layout.trust()).unwrap(), membership);
+        assert_eq!(Trusted::load(&layout.trust(), membership.root().unwrap()).unwrap().keyring().version(), 1);
+        assert!(Config::load(&layout).is_ok());
+        assert_eq!(std::fs::read(layout.link_credential()).unwrap(), b"jwt");
+    }
+
+    #[test]
+    fn enrolling_again_needs_the_operators_word() {
+        let at = tempfile::tempdir().unwrap();
+        let layout = Layout::new(at.path());
+        enrolled(&layout, false).unwrap();
+        assert!(matches!(enrolled(&layout, false), Err(EnrolError::AlreadyEnrolled(_))));
+        assert!(enrolled(&layout, true).is_ok());
+    }
+
+    #[test]
+    fn grant_by_a_stranger_makes_no_member() {
+        let at = tempfile::tempdir().unwrap();
+        let layout = Layout::new(at.path());
+        let (mut host, introduction) = Enrolment::begin(&layout, &bundle(), vec![], (0, false)).unwrap();
+        let key = testing::enrol_key();
+        let challenged = introduced(&introduction, &token()).unwrap().challenge([5; 32], &key).unwrap();
+        let answered = {
+            let answer = host.answer(&challenged.envelope).unwrap();
+            challenged.answered(&answer).unwrap()
+        };
+        let (_, certificate) = answered.certify(&testing::membership().uid, 1, &key);
+        let forged = answered.grant(certificate, "jwt".into(), &testing::declare_key());
+        assert!(matches!(host.finish(&forged), Err(EnrolError::Refused(Refusal { code: Code::UntrustedKey, .. }))));
+        assert!(matches!(Membership::load(&layout.trust()), Err(MembershipError::NotEnrolled(_))));
+    }
+}
