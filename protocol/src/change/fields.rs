@@ -70,7 +70,6 @@ pub const FIELDS: &[(Kind, &str, Part)] = &[
     (Kind::Container, "reload_signal", Part::Handling),
     (Kind::Container, "probes", Part::Handling),
     (Kind::Container, "rollover", Part::Handling),
-    (Kind::Container, "secrets", Part::Identity),
 ];
 
 /// Each field given alone to a message of its kind and encoded: equal bytes exactly for equal values.
@@ -150,9 +149,6 @@ pub fn fields(resource: &Resource) -> BTreeMap<String, Vec<u8>> {
             let mut hosts = container.hosts.clone();
             hosts.sort_by(|one, other| (&one.name, &one.address).cmp(&(&other.name, &other.address)));
             put(&mut out, "hosts", &Container { hosts, ..Container::default() });
-            for (name, sealed) in &container.secrets {
-                put_secret(&mut out, format!("secrets/{name}"), sealed);
-            }
         }
     }
     out
@@ -175,6 +171,12 @@ fn put_content(out: &mut BTreeMap<String, Vec<u8>>, file: &File) {
     }
 }
 
+/// All that `resource` is, in bytes that are equal exactly for equal values: what a dependency on it compares.
+#[must_use]
+pub fn whole(resource: &Resource) -> Vec<u8> {
+    joined(fields(resource))
+}
+
 /// What of a file reaches a container that takes it in: its content, not its owner or mode. Empty for anything
 /// but a file.
 #[must_use]
@@ -183,8 +185,12 @@ pub fn content(resource: &Resource) -> Vec<u8> {
     if let resource::Kind::File(file) = &resource.body {
         put_content(&mut out, file);
     }
+    joined(out)
+}
+
+fn joined(parts: BTreeMap<String, Vec<u8>>) -> Vec<u8> {
     let mut bytes = Vec::new();
-    for (name, value) in out {
+    for (name, value) in parts {
         for part in [name.as_bytes(), &value] {
             bytes.extend_from_slice(&(part.len() as u64).to_be_bytes());
             bytes.extend_from_slice(part);

@@ -6,6 +6,7 @@
 //! an unfinished step) is added by the agent.
 
 mod fields;
+mod plan;
 
 use std::collections::BTreeMap;
 
@@ -13,7 +14,8 @@ use crate::resources::{Kind, Resource};
 use crate::wire::declaration::resource;
 use crate::wire::event::{Action, Reason, ReasonCode};
 
-pub use fields::{FIELDS, Part, content, fields};
+pub use fields::{FIELDS, Part, content, fields, whole};
+pub use plan::{Step, plan, wanted};
 
 /// What is known, or wanted, of one resource. `D` is what values are compared by: the values themselves on the
 /// controller, keyed digests on the host.

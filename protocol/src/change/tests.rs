@@ -120,7 +120,6 @@ fn with(field: &str) -> Resource {
         "reload_signal" => c.reload_signal = "SIGHUP".into(),
         "probes" => c.probes = vec![Probe::default()],
         "rollover" => c.rollover = 1,
-        "secrets" => drop(c.secrets.insert("token".into(), sealed(1))),
         other => panic!("`{other}` has no case here"),
     })
 }

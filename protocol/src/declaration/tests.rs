@@ -125,3 +125,25 @@ fn all_faults_are_counted_and_the_first_is_named() {
     let refusal = Declaration::from_wire(&two.to_wire()).unwrap_err();
     assert_eq!((&*refusal.fields["faults"], &*refusal.fields["resource"]), ("2", "a.one"));
 }
+
+#[test]
+fn secret_in_an_environment_file_must_be_agreed_to() {
+    let sealed = crate::wire::declaration::Sealed {
+        secret: "token".into(),
+        generation: 1,
+        key_id: vec![1; 32].into(),
+        encapsulated_key: vec![1; 32].into(),
+        ciphertext: vec![1; 32].into(),
+    };
+    let secret = File { path: "/etc/app.env".into(), body: Some(Body::Sealed(sealed)), ..File::default() };
+    let env = resource("app.env", resource::Kind::File(secret));
+    let exposed = |agreed: bool| {
+        container("app.server", "app", move |c| {
+            c.environment_files = vec!["/etc/app.env".into()];
+            c.exposed_environment = if agreed { c.environment_files.clone() } else { vec![] };
+        })
+    };
+    assert_eq!(problems(vec![env.clone(), exposed(true)]), [] as [String; 0], "the control");
+    let found = problems(vec![env, exposed(false)]);
+    assert!(found.len() == 1 && found[0].contains("`exposed_environment`"), "{found:?}");
+}

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::{Fault, text};
-use crate::ids::{ResourceId, SecretName};
+use crate::ids::ResourceId;
 use crate::wire::declaration::{
     Container, Health, Mount, Port, Probe, Protocol, Rollover, health::Test, mount::Source,
 };
@@ -60,12 +60,6 @@ pub(super) fn faults(container: &Container) -> Vec<Fault> {
     lifecycle(container, &mut faults);
     for (index, probe) in container.probes.iter().enumerate() {
         probed(&format!("probes[{index}]"), probe, &mut faults);
-    }
-    for (name, sealed) in &container.secrets {
-        if SecretName::parse(name).is_err() {
-            faults.push(Fault::new("secrets", "has a key that is not the name of a secret"));
-        }
-        text::sealed(&format!("secrets.{name}"), sealed, &mut faults);
     }
     if let Some(pull) = &container.pull {
         text::sealed("pull", pull, &mut faults);

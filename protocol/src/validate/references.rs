@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::ids::ResourceId;
 use crate::resources::{Fault, Kind, Resource};
-use crate::wire::declaration::{Container, resource};
+use crate::wire::declaration::{Container, file, resource};
 
 pub(super) fn faults(resources: &[Resource]) -> Vec<(Option<ResourceId>, Fault)> {
     let positions: BTreeMap<(Kind, &str), usize> =
@@ -21,7 +21,7 @@ pub(super) fn faults(resources: &[Resource]) -> Vec<(Option<ResourceId>, Fault)>
                 };
                 Some(Fault::new(field, problem))
             });
-            let found = found.chain(dependencies(container, &before));
+            let found = found.chain(dependencies(container, &before)).chain(shown(container, resources));
             faults.extend(found.map(|fault| (Some(this.id.clone()), fault)));
         }
         before.insert(&this.id);
@@ -48,5 +48,25 @@ fn dependencies<'c>(
         // Text that is no resource is a fault of the field itself.
         let id = ResourceId::parse(name).ok()?;
         (!before.contains(&id)).then(|| Fault::new(field, format!("names `{id}`, which is not declared before it")))
+    })
+}
+
+/// Environment files that hold a secret, which `inspect` of the container would show to whoever may ask.
+fn shown<'c>(container: &'c Container, resources: &'c [Resource]) -> impl Iterator<Item = Fault> + use<'c> {
+    let holds_secret = |path: &str| {
+        resources.iter().any(|other| match &other.body {
+            resource::Kind::File(file) => {
+                file.path == path && (!file.secrets.is_empty() || matches!(file.body, Some(file::Body::Sealed(_))))
+            }
+            resource::Kind::Directory(_) | resource::Kind::Network(_) | resource::Kind::Container(_) => false,
+        })
+    };
+    let hidden = container.environment_files.iter().filter(|path| !container.exposed_environment.contains(path));
+    hidden.filter(move |path| holds_secret(path)).map(|path| {
+        let problem = format!(
+            "names `{path}`, which holds a secret and would be visible to `docker inspect`; mount it as a file, or \
+             agree by listing it under `exposed_environment`"
+        );
+        Fault::new("environment_files", problem)
     })
 }
