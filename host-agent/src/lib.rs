@@ -7,6 +7,7 @@ pub mod durable;
 pub mod inbox;
 pub mod keys;
 pub mod ledger;
+pub mod link;
 
 #[cfg(test)]
 mod testing;

@@ -43,6 +43,12 @@ pub fn keyring(version: u64) -> String {
     format!("keyring.{version}")
 }
 
+/// `keyring.*`: every version of the keyring, for those who listen.
+#[must_use]
+pub fn keyrings() -> String {
+    "keyring.*".to_owned()
+}
+
 /// The direct get of `subject`'s last message in `stream` (NATS ADR-31).
 #[must_use]
 pub fn direct_get(stream: &str, subject: &str) -> String {

@@ -1,0 +1,51 @@
+//! Being woken: a message on one of the host's two subjects says that there is something to fetch.
+
+use async_nats::{Client, Event, Subscriber};
+use futures_util::StreamExt as _;
+use replicator_protocol::subjects;
+use tokio::sync::mpsc;
+
+use super::{Keeper, Wake};
+
+/// Passes wake-ups on until the connection has ended for good or nobody listens.
+///
+/// What the message says does not count: the host fetches what the broker has stored.
+pub(super) async fn forward_wakes(keeper: &Keeper, client: &Client, mut events: mpsc::Receiver<Event>) {
+    let subscribed = futures_util::future::join(
+        client.subscribe(subjects::declaration(&keeper.host)),
+        client.subscribe(subjects::keyrings()),
+    )
+    .await;
+    let (Ok(mut declarations), Ok(mut keyrings)) = subscribed else {
+        tracing::warn!("could not listen for wake-ups");
+        return;
+    };
+    keeper.wake(Wake::Connected);
+    loop {
+        tokio::select! {
+            message = next(&mut declarations) => match message {
+                Some(()) => keeper.wake(Wake::Declaration),
+                None => return,
+            },
+            message = next(&mut keyrings) => match message {
+                Some(()) => keeper.wake(Wake::Keyring),
+                None => return,
+            },
+            event = events.recv() => match event {
+                Some(Event::Connected) => keeper.wake(Wake::Connected),
+                Some(Event::Closed) | None => return,
+                Some(event @ (Event::Disconnected | Event::LameDuckMode | Event::Draining)) => {
+                    tracing::info!(%event, "link");
+                }
+                Some(event @ (Event::SlowConsumer(_) | Event::ServerError(_) | Event::ClientError(_))) => {
+                    tracing::warn!(%event, "link");
+                }
+            },
+            () = keeper.client.closed() => return,
+        }
+    }
+}
+
+async fn next(subscriber: &mut Subscriber) -> Option<()> {
+    subscriber.next().await.map(|_| ())
+}
