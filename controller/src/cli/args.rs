@@ -51,6 +51,8 @@ pub enum Output {
 /// The commands, one file each in `cli/commands/`.
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// Check host specs and fleet files, offline.
+    Validate(commands::validate::ValidateArgs),
     /// Keep the values behind `secret:NAME`.
     #[command(subcommand)]
     Secrets(commands::secrets::Command),

@@ -6,6 +6,8 @@ use std::process::ExitCode;
 
 use replicator_protocol::refusal::{Code, Refusal};
 
+use crate::spec::LoadError;
+
 /// How a command ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
@@ -164,7 +166,29 @@ macro_rules! hinted {
 }
 
 // A room whose error has a `hint()` is added here, and `?` does the rest.
-hinted!(crate::home::HomeError, crate::secrets::StoreError, crate::secrets::Missing);
+hinted!(
+    crate::fleet::together::CheckError,
+    crate::home::HomeError,
+    crate::secrets::StoreError,
+    crate::secrets::Missing
+);
+
+impl From<LoadError> for Failure {
+    fn from(error: LoadError) -> Self {
+        match &error {
+            LoadError::Refused(report) => {
+                let text = report.faults();
+                // Every finding has its own lead and hint; the first lead is the one this failure brings.
+                let says = text.strip_prefix("error: ").unwrap_or(&text).to_owned();
+                Self::new(Exit::Failed, "error", says)
+            }
+            LoadError::Unreadable { .. } | LoadError::NotText { .. } => {
+                let hint = error.hint();
+                Self::error(&error).hint(hint).as_usage()
+            }
+        }
+    }
+}
 
 #[cfg(test)]
 mod tests {

@@ -3,7 +3,40 @@
 //! Comes in: `hosts/<id>.yml`. Goes out: a [`HostSpec`], or every fault of the file at once, each with its line.
 //! Never resolves a name, never touches the network.
 
+pub mod credential;
+pub mod finding;
+pub mod load;
 pub mod names;
+pub(crate) mod read;
+mod refusals;
 pub mod schema;
+pub mod yaml;
 
+use std::path::Path;
+
+pub use finding::{Code, Finding, Place, Report, Severity};
+pub use load::{Examined, LoadError, Loaded};
 pub use schema::{Compute, Dns, Gateway, HostSpec, Ingress};
+
+/// Reads the host spec at `path`.
+///
+/// # Errors
+///
+/// [`LoadError`], with every fault of the file.
+pub fn load(path: &Path) -> Result<Loaded<HostSpec>, LoadError> {
+    examine(path, &load::text(path)?).accept(path)
+}
+
+/// Reads a host spec from `text`; `path` names it in findings.
+pub fn examine(path: &Path, text: &str) -> Examined<HostSpec> {
+    load::examine(path, text, |node, report| {
+        let spec = schema::read(node, report);
+        if let Some(spec) = &spec {
+            refusals::check(spec, report);
+        }
+        spec
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,6 +1,7 @@
 //! One file for each command: its arguments, and what it does with them.
 
 pub mod secrets;
+pub mod validate;
 
 use super::args::Command;
 use super::{Context, Exit, Failure};
@@ -12,6 +13,7 @@ use super::{Context, Exit, Failure};
 /// The [`Failure`] to show.
 pub async fn run(command: Command, context: &Context) -> Result<Exit, Failure> {
     match command {
+        Command::Validate(args) => validate::run(&args, context),
         Command::Secrets(command) => secrets::run(command, context).await,
     }
 }

@@ -1,11 +1,16 @@
-//! The blocks of a fleet file: what may be written there, and what becomes of it.
+//! The blocks of a fleet file: what may be written there, and what becomes of it; `repos` has a file of its own.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use replicator_protocol::ids::SecretName;
 
+use crate::spec::finding::{Code, Report};
 use crate::spec::names::{ImageRef, RepoName, Slug, VariableName, Zone};
+use crate::spec::read::{Block, Field, Key, key, later, once};
+use crate::spec::yaml::Node;
+
+mod repo;
 
 /// What runs on a host, for whom.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -91,4 +96,126 @@ pub struct HostRequirements {
     pub memory: Option<u64>,
     /// Disk, in bytes.
     pub storage: Option<u64>,
+}
+
+impl FleetFile {
+    /// The zone public names are in: its own choice, else the first of `zones`, those of the host.
+    pub fn zone_among<'a>(&'a self, zones: &'a [Zone]) -> Option<&'a Zone> {
+        self.zone.as_ref().or_else(|| zones.first())
+    }
+}
+
+const KEYS: &[Key] = &[
+    key("host"),
+    key("hosts"),
+    key("pod"),
+    key("developers"),
+    key("hostnames"),
+    key("repos"),
+    later("access", "remove it: this version asks no forge for access"),
+    later("modules", "remove it: this version takes resources from `repos` only"),
+];
+const POD: &[Key] = &[key("default")];
+const HOSTNAMES: &[Key] = &[key("zone")];
+const DEVELOPER: &[Key] = &[key("slug"), key("sshKeys"), key("login")];
+
+/// Whether `node` is a fleet file rather than a host spec, by the keys it has.
+pub fn is_fleet(node: &Node) -> bool {
+    ["repos", "host", "hosts", "developers"].iter().any(|key| node.get(key).is_some())
+}
+
+/// Reads the whole file. Where something essential is missing there is no fleet, and a finding for each.
+pub(super) fn read(node: &Node, report: &mut Report) -> Option<FleetFile> {
+    let root = Block::root(node, KEYS, report)?;
+    let hosts = hosts(&root, report);
+    let pod_default = match root.get("pod").and_then(|field| field.block(POD, report)) {
+        Some(pod) => pod.get("default").map(|field| field.parsed(RepoName::parse, report)),
+        None => None,
+    };
+    let developers = root.get("developers").map_or(Some(Vec::new()), |field| developers(&field, report));
+    let zone = match root.get("hostnames").and_then(|field| field.block(HOSTNAMES, report)) {
+        Some(hostnames) => hostnames.get("zone").map(|field| field.parsed(Zone::parse, report)),
+        None => None,
+    };
+    let repos = root.require("repos", "[ { repo: acme/web, image: … } ]", report);
+    let repos = repos.and_then(|field| repo::read_all(&field, report));
+    Some(FleetFile {
+        hosts: hosts?,
+        pod_default: pod_default.map_or(Some(None), |read| read.map(Some))?,
+        developers: developers?,
+        zone: zone.map_or(Some(None), |read| read.map(Some))?,
+        repos: repos?,
+    })
+}
+
+fn hosts(root: &Block<'_>, report: &mut Report) -> Option<Vec<PathBuf>> {
+    match (root.get("host"), root.get("hosts")) {
+        (Some(field), None) => host(&field, report).map(|host| vec![host]),
+        (None, Some(field)) => {
+            let items = field.list(report)?;
+            if items.len() > 1 {
+                let says = "names several hosts, which is not offered by this version (`hosts`)";
+                field.fault(Code::NotOffered, says, "write one; the others take a fleet file of their own", report);
+            } else if items.is_empty() {
+                field.fault(Code::InvalidValue, "names no host (`hosts`)", "write `host: ./hosts/acme.yml`", report);
+            }
+            let hosts: Vec<_> = items.iter().map(|item| host(item, report)).collect();
+            if hosts.len() == 1 { hosts.into_iter().collect() } else { None }
+        }
+        (Some(_), Some(field)) => {
+            report.fault(Code::Conflict, field.place, "has both `host` and `hosts`", "keep one of them");
+            None
+        }
+        (None, None) => {
+            root.require("host", "./hosts/this-machine.yml", report);
+            None
+        }
+    }
+}
+
+fn host(field: &Field<'_>, report: &mut Report) -> Option<PathBuf> {
+    let text = field.text(report)?;
+    if text.starts_with("repo:") {
+        let says =
+            format!("names a host spec in another repository, which is not offered by this version (`{}`)", field.path);
+        field.fault(Code::NotOffered, says, "write the path of a file, as `./hosts/acme.yml`", report);
+        return None;
+    }
+    if text.is_empty() {
+        field.fault(
+            Code::InvalidValue,
+            format!("names no file (`{}`)", field.path),
+            "write the path of a file",
+            report,
+        );
+        return None;
+    }
+    Some(PathBuf::from(text))
+}
+
+fn developers(field: &Field<'_>, report: &mut Report) -> Option<Vec<Developer>> {
+    let items = field.list(report)?;
+    let read: Vec<_> = items.iter().map(|item| developer(item, report)).collect();
+    let slugs = read
+        .iter()
+        .zip(&items)
+        .filter_map(|(developer, item)| Some((developer.as_ref()?.slug.clone(), format!("{}.slug", item.path))));
+    once(slugs, report);
+    read.into_iter().collect()
+}
+
+fn developer(field: &Field<'_>, report: &mut Report) -> Option<Developer> {
+    let block = field.block(DEVELOPER, report)?;
+    let slug = block.require("slug", "ada", report).and_then(|field| field.parsed(Slug::parse, report));
+    if let Some(field) = block.get("sshKeys") {
+        for key in field.list(report).unwrap_or_default() {
+            key.text(report);
+        }
+        field.unused("in this version: a pod takes no SSH", report);
+    }
+    if let Some(field) = block.get("login") {
+        field.text(report);
+        field.unused("in this version: nobody is looked up at a forge", report);
+    }
+    Some(Developer { slug: slug? })
 }

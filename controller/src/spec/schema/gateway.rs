@@ -2,7 +2,9 @@
 
 use replicator_protocol::ids::SecretName;
 
-use crate::spec::names::{HostName, ImageRef, ImageRepository, ImageTag};
+use crate::spec::finding::{Code, Report};
+use crate::spec::names::{HostName, ImageRef, ImageRepository, ImageTag, InvalidText};
+use crate::spec::read::{Block, Field, Key, key, later, later_word, word};
 
 /// The coordination server.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -123,3 +125,86 @@ pub const CREDENTIALS: &[CredentialSetting] = &[
         purpose: "the key developers' connected credentials are encrypted under",
     },
 ];
+
+const DEFAULT_ONLY: &str = "remove it: this version runs the gateway with its default";
+const KEYS: &[Key] = &[
+    key("host"),
+    key("image"),
+    key("imageTag"),
+    key("appOrigin"),
+    key("app"),
+    later("githubOrg", "remove it: this version's sign-in asks for push access only"),
+    key("admit"),
+    later("tokenTtlDays", DEFAULT_ONLY),
+    later("accessRecheckSeconds", DEFAULT_ONLY),
+    later("brokerTokenTtlDays", DEFAULT_ONLY),
+    key("appFrom"),
+    key("brokerSecretFrom"),
+    key("githubClientSecretFrom"),
+    key("githubClientIdFrom"),
+    key("connectKeyFrom"),
+];
+const APP: &[Key] = &[key("serve")];
+const APP_FROM: &[Key] = &[key("appId"), key("privateKey")];
+
+pub(super) fn read(field: &Field<'_>, report: &mut Report) -> Option<Gateway> {
+    let block = field.block(KEYS, report)?;
+    let host = block.require("host", "api.acme.localhost", report);
+    let host = host.and_then(|field| field.parsed(HostName::parse, report));
+    let image_tag = block.require("imageTag", "\"1.0\"", report);
+    let image_tag = image_tag.and_then(|field| field.parsed(ImageTag::parse, report));
+    let image = block.get("image").map(|field| field.parsed(image, report));
+    if let Some(field) = block.get("appOrigin") {
+        field.text(report);
+        field.unused("any more", report);
+    }
+    if let Some(app) = block.get("app").and_then(|field| field.block(APP, report))
+        && let Some(field) = app.get("serve")
+    {
+        field.choice(&[word("external"), later_word("host")], report);
+    }
+    if let Some(field) = block.get("admit") {
+        admit(&field, report);
+    }
+    let credentials = credentials(&block, report);
+    let image = image.map_or(Some(None), |read| read.map(Some))?;
+    Some(Gateway { host: host?, image, image_tag: image_tag?, credentials: credentials? })
+}
+
+fn image(text: &str) -> Result<GatewayImage, InvalidText> {
+    match text.strip_prefix("local:") {
+        Some(name) => ImageRepository::parse(name).map(GatewayImage::Local),
+        None => ImageRepository::parse(text).map(GatewayImage::Registry),
+    }
+}
+
+fn admit(field: &Field<'_>, report: &mut Report) {
+    if field.is_mapping() {
+        let says = "narrows `gateway.admit`, which is not offered by this version";
+        field.fault(Code::NotOffered, says, "write `admit: any`, or leave it out", report);
+    } else {
+        field.choice(&[word("any"), later_word("all")], report);
+    }
+}
+
+fn credentials(block: &Block<'_>, report: &mut Report) -> Option<Vec<GatewayCredential>> {
+    let app = match block.get("appFrom") {
+        Some(field) => Some(field.block(APP_FROM, report)?),
+        None => None,
+    };
+    let read = |setting: &'static CredentialSetting| {
+        let field = match setting.field.strip_prefix("appFrom.") {
+            Some(name) => app.as_ref().and_then(|app| app.get(name)),
+            None => block.get(setting.field),
+        };
+        let named = field.is_some();
+        let secret = match field {
+            Some(field) => field.secret(setting.default, report),
+            None => SecretName::parse(setting.default).ok(),
+        };
+        secret.map(|secret| GatewayCredential { setting, secret, named })
+    };
+    // All are read before any is missed, so that all faults are found.
+    let all: Vec<_> = CREDENTIALS.iter().map(read).collect();
+    all.into_iter().collect()
+}

@@ -1,5 +1,7 @@
 //! `state` and `secrets`: where what must not be lost is kept.
 
+use crate::spec::finding::{Code, Report};
+use crate::spec::read::{Field, Key, key, later_word, word};
 use crate::state::App;
 
 /// Where the provisioning log is kept.
@@ -23,4 +25,48 @@ pub enum Backend {
 pub enum Secrets {
     /// The store beside the state.
     Replicator,
+}
+
+const KEYS: &[Key] = &[key("provider"), key("replicator")];
+const REPLICATOR: &[Key] = &[key("accountId"), key("app"), key("backend"), key("region")];
+const SECRETS: &[Key] = &[key("provider")];
+
+pub(super) fn read(field: &Field<'_>, report: &mut Report) -> Option<State> {
+    let block = field.block(KEYS, report)?;
+    let provider = block.require("provider", "replicator", report);
+    let provider = provider.and_then(|field| field.choice(&[word("replicator")], report));
+    let block = block.require("replicator", "{ backend: local }", report)?;
+    let place = block.place;
+    let block = block.block(REPLICATOR, report)?;
+    let words = [word("local"), later_word("cloudflare"), later_word("aws")];
+    let backend = match block.get("backend") {
+        Some(field) => field.choice(&words, report),
+        None => {
+            let says = "lacks `state.replicator.backend`, and its default `cloudflare` is not offered by this version";
+            report.fault(Code::NotOffered, place, says, "write `backend: local` there");
+            None
+        }
+    };
+    if backend.is_some() {
+        for (name, owner) in [("accountId", "cloudflare"), ("region", "aws")] {
+            if let Some(field) = block.get(name) {
+                let says = format!("has `{}`, which belongs to `backend: {owner}`", field.path);
+                report.fault(Code::Conflict, field.place, says, "remove it: `local` needs no account");
+            }
+        }
+    }
+    let app = match block.get("app") {
+        Some(field) => field.parsed(App::parse, report),
+        None => App::parse(App::DEFAULT).ok(),
+    };
+    provider?;
+    backend?;
+    Some(State { app: app?, backend: Backend::Local })
+}
+
+pub(super) fn read_secrets(field: &Field<'_>, report: &mut Report) -> Option<Secrets> {
+    let block = field.block(SECRETS, report)?;
+    let words = [word("replicator"), later_word("factory-secrets")];
+    block.require("provider", "replicator", report)?.choice(&words, report)?;
+    Some(Secrets::Replicator)
 }

@@ -1,0 +1,98 @@
+//! From a file to a checked value, or to every fault of the file at once.
+
+use std::path::{Path, PathBuf};
+
+use super::finding::Report;
+use super::yaml::{self, Node};
+
+/// A checked value and the file it came from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Loaded<T> {
+    /// What the file says.
+    pub value: T,
+    /// Where it was read.
+    pub path: PathBuf,
+    /// Its warnings, and where everything stands: further findings are added to a copy.
+    pub report: Report,
+}
+
+/// Why a file gives no value.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// It could not be read.
+    #[error("cannot read `{}`", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// It is not text.
+    #[error("`{}` is not text in UTF-8 (byte {at} is not)", path.display())]
+    NotText {
+        /// The file.
+        path: PathBuf,
+        /// The first byte that is none.
+        at: usize,
+    },
+    /// It was read and is refused; the report has every fault.
+    #[error("{0}")]
+    Refused(Box<Report>),
+}
+
+impl LoadError {
+    /// One line that names the next action.
+    pub fn hint(&self) -> String {
+        match self {
+            Self::Unreadable { path, .. } => format!("check that `{}` is there and may be read", path.display()),
+            Self::NotText { path, .. } => format!("save `{}` in UTF-8", path.display()),
+            Self::Refused(report) => format!("check it again with `replicator validate {}`", report.file()),
+        }
+    }
+}
+
+/// What was made of a file: a value where nothing essential is missing, and all findings.
+#[derive(Debug)]
+pub struct Examined<T> {
+    /// The value; there may be faults although there is one.
+    pub value: Option<T>,
+    /// The findings.
+    pub report: Report,
+}
+
+impl<T> Examined<T> {
+    /// The value, where nothing refuses it.
+    ///
+    /// # Errors
+    ///
+    /// [`LoadError::Refused`].
+    pub fn accept(self, path: &Path) -> Result<Loaded<T>, LoadError> {
+        match self.value {
+            Some(value) if !self.report.is_refused() => {
+                Ok(Loaded { value, path: path.to_owned(), report: self.report })
+            }
+            Some(_) | None => Err(LoadError::Refused(Box::new(self.report))),
+        }
+    }
+}
+
+/// Reads a text file.
+///
+/// # Errors
+///
+/// [`LoadError::Unreadable`] or [`LoadError::NotText`].
+pub fn text(path: &Path) -> Result<String, LoadError> {
+    let bytes = std::fs::read(path).map_err(|source| LoadError::Unreadable { path: path.to_owned(), source })?;
+    let text = String::from_utf8(bytes)
+        .map_err(|error| LoadError::NotText { path: path.to_owned(), at: error.utf8_error().valid_up_to() })?;
+    // Some editors start a file with a byte order mark.
+    Ok(text.strip_prefix('\u{feff}').map_or_else(|| text.clone(), str::to_owned))
+}
+
+/// Reads `text` with `read`, which is given the whole tree.
+pub(crate) fn examine<T>(path: &Path, text: &str, read: impl FnOnce(&Node, &mut Report) -> Option<T>) -> Examined<T> {
+    let mut report = Report::new(path, text);
+    let node = yaml::parse(text, &mut report);
+    let value = node.and_then(|node| read(&node, &mut report));
+    Examined { value, report }
+}
