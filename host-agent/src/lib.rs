@@ -8,6 +8,7 @@ pub mod inbox;
 pub mod keys;
 pub mod ledger;
 pub mod link;
+pub mod reporter;
 
 #[cfg(test)]
 mod testing;

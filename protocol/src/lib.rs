@@ -7,6 +7,7 @@ pub mod change;
 pub mod declaration;
 pub mod enrolment;
 pub mod envelope;
+pub mod event_words;
 pub mod ids;
 pub mod keyring;
 pub mod refusal;

@@ -67,6 +67,14 @@ impl Link {
         self.client.borrow().clone().ok_or(LinkError::Down)
     }
 
+    /// Waits until the connection goes or comes back.
+    pub async fn changed(&mut self) {
+        if self.client.changed().await.is_err() {
+            // Nobody keeps the connection any more: it will not change.
+            std::future::pending::<()>().await;
+        }
+    }
+
     /// Whether there is a connection now.
     #[must_use]
     pub fn is_up(&self) -> bool {

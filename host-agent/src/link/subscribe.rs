@@ -32,7 +32,10 @@ pub(super) async fn forward_wakes(keeper: &Keeper, client: &Client, mut events: 
                 None => return,
             },
             event = events.recv() => match event {
-                Some(Event::Connected) => keeper.wake(Wake::Connected),
+                Some(Event::Connected) => {
+                    keeper.client.send_modify(|_same| {});
+                    keeper.wake(Wake::Connected);
+                }
                 Some(Event::Closed) | None => return,
                 Some(event @ (Event::Disconnected | Event::LameDuckMode | Event::Draining)) => {
                     tracing::info!(%event, "link");

@@ -1,0 +1,113 @@
+//! The sign of life: what this host has seen, has applied and is doing.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::Bytes;
+use ed25519_dalek::SigningKey;
+use replicator_protocol::declaration::LEVEL;
+use replicator_protocol::envelope::sign;
+use replicator_protocol::ids::HostUid;
+use replicator_protocol::resources::Kind;
+use replicator_protocol::wire::event::{DeclarationRef, Heartbeat};
+use tokio_util::sync::CancellationToken;
+
+use super::sender::Parts;
+use crate::config::jittered;
+use crate::ledger::Head;
+
+/// What the daemon knows of itself, shared with the one who tells it.
+#[derive(Debug, Clone, Default)]
+pub struct Vitals(Arc<Mutex<Known>>);
+
+/// The values behind [`Vitals`].
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Known {
+    /// The declaration accepted last.
+    pub seen: Option<DeclarationRef>,
+    /// The declaration applied to its end last.
+    pub applied: Option<DeclarationRef>,
+    /// When a look or an apply ended last; milliseconds since the Unix epoch.
+    pub last_loop: u64,
+    /// The mode of the declaration in force.
+    pub mode: String,
+}
+
+impl Vitals {
+    /// Changes what is known.
+    pub fn update(&self, change: impl FnOnce(&mut Known)) {
+        change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    /// What is known now.
+    #[must_use]
+    pub fn known(&self) -> Known {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// Composes a heartbeat; `clock` is in milliseconds since the Unix epoch.
+#[must_use]
+pub fn compose(
+    host: &HostUid,
+    known: Known,
+    (head, settled): (Head, u64),
+    (clock, supervisor): (u64, &str),
+) -> Heartbeat {
+    let mut kinds: Vec<String> =
+        Kind::ALL.iter().filter(|kind| kind.level() <= LEVEL).map(ToString::to_string).collect();
+    kinds.sort();
+    Heartbeat {
+        host: host.to_string(),
+        seen: known.seen,
+        applied: known.applied,
+        last_loop: known.last_loop,
+        chain: Bytes::copy_from_slice(&head.chain),
+        head_number: head.number,
+        head_hash: Bytes::copy_from_slice(&head.hash.0),
+        clock,
+        agent_version: env!("CARGO_PKG_VERSION").to_owned(),
+        level: LEVEL,
+        kinds,
+        mode: known.mode,
+        supervisor: supervisor.to_owned(),
+        settled_number: settled,
+    }
+}
+
+/// Sends a heartbeat every `interval` seconds, a fifth more or less, until `stop`.
+pub async fn keep_beating(parts: Parts, (interval, supervisor): (u64, String), stop: CancellationToken) {
+    loop {
+        if parts.link.is_up() {
+            let settled = parts.ledger.settled().unwrap_or_default();
+            let (head, clock) = (parts.ledger.head(), parts.clock.wall_time());
+            let message = compose(&parts.host, parts.vitals.known(), (head, settled), (clock, &supervisor));
+            let identity: &SigningKey = parts.keys.identity();
+            if let Err(error) = parts.link.heartbeat(sign(&message, &[identity])).await {
+                tracing::debug!(%error, "no heartbeat sent");
+            }
+        }
+        let random = getrandom::u64().unwrap_or_default();
+        tokio::select! {
+            () = tokio::time::sleep(jittered(interval, random)) => {}
+            () = stop.cancelled() => return,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use replicator_protocol::ids::Digest;
+
+    use super::*;
+    use crate::testing::membership;
+
+    #[test]
+    fn heartbeat_says_where_the_ledger_stands_and_what_the_host_speaks() {
+        let vitals = Vitals::default();
+        vitals.update(|known| known.last_loop = 7);
+        let head = Head { chain: [1; 16], number: 12, hash: Digest([2; 32]) };
+        let message = compose(&membership().uid, vitals.known(), (head, 10), (99, "detached"));
+        assert_eq!((message.head_number, message.settled_number, message.last_loop), (12, 10, 7));
+        assert_eq!(message.kinds, ["container", "directory", "file", "network"]);
+    }
+}
