@@ -159,11 +159,21 @@ impl Report {
         *column = place.column.min(*column);
     }
 
-    /// Shows nothing of that line after its key.
-    pub(super) fn hide_value(&mut self, line: usize) {
-        let text = self.lines.get(line.saturating_sub(1)).map_or("", String::as_str);
-        let key = text.chars().position(|c| c == ':').map_or(1, |at| at + 2);
-        self.hide(Place { line, column: key, width: 1 });
+    /// Hides what may be a secret in the lines that have findings, where the file could not be read as a whole:
+    /// it is not known then which of its values stand where a name is expected.
+    pub(super) fn hide_unread(&mut self) {
+        let lines: Vec<usize> = self.findings.iter().map(|finding| finding.place.line).collect();
+        for line in lines {
+            let text = self.lines.get(line.saturating_sub(1)).map_or("", String::as_str);
+            let key = text.chars().position(|c| c == ':');
+            let lower = text.to_lowercase();
+            let telling = ["from", "token", "secret", "pass", "key", "id:", "email", "env"];
+            if key.is_none() || telling.iter().any(|word| lower.contains(word)) {
+                let column =
+                    key.map_or_else(|| text.chars().count() - text.trim_start().chars().count() + 1, |at| at + 2);
+                self.hide(Place { line, column, width: 1 });
+            }
+        }
     }
 
     /// Remembers where `path` stands.

@@ -93,6 +93,11 @@ pub fn text(path: &Path) -> Result<String, LoadError> {
 pub(crate) fn examine<T>(path: &Path, text: &str, read: impl FnOnce(&Node, &mut Report) -> Option<T>) -> Examined<T> {
     let mut report = Report::new(path, text);
     let node = yaml::parse(text, &mut report);
-    let value = node.and_then(|node| read(&node, &mut report));
+    let value = node.and_then(|node| {
+        let value = read(&node, &mut report);
+        // Last, for a reader knows better words for the same place.
+        super::read::names_only(&node, &mut report);
+        value
+    });
     Examined { value, report }
 }

@@ -27,6 +27,8 @@ pub struct Node {
     pub value: Value,
     /// Nodes in it with every alias followed, itself included.
     size: usize,
+    /// Levels below it with every alias followed.
+    depth: usize,
 }
 
 /// What a node is.
@@ -86,8 +88,11 @@ pub fn parse(text: &str, report: &mut Report) -> Option<Rc<Node>> {
         return None;
     }
     let tabs = tabs(text, report);
-    let root = Builder::new(report).run(text);
-    if tabs { None } else { root }
+    let root = Builder::new(report).run(text).filter(|_| !tabs);
+    if root.is_none() {
+        report.hide_unread();
+    }
+    root
 }
 
 const START: Place = Place { line: 1, column: 1, width: 1 };
@@ -110,7 +115,7 @@ fn tabs(text: &str, report: &mut Report) -> bool {
 }
 
 enum Frame {
-    Sequence { place: Place, anchor: usize, items: Vec<Rc<Node>>, size: usize },
+    Sequence { place: Place, anchor: usize, items: Vec<Rc<Node>>, extent: Extent },
     Mapping(MappingFrame),
 }
 
@@ -120,7 +125,23 @@ struct MappingFrame {
     entries: Vec<Entry>,
     seen: HashMap<String, Place>,
     key: Option<(String, Place)>,
+    extent: Extent,
+}
+
+/// How large and deep what is being read has become, with every alias followed.
+#[derive(Clone, Copy)]
+struct Extent {
     size: usize,
+    depth: usize,
+}
+
+impl Extent {
+    const NEW: Self = Self { size: 1, depth: 1 };
+
+    fn hold(&mut self, node: &Node) {
+        self.size = self.size.saturating_add(node.size);
+        self.depth = self.depth.max(node.depth + 1);
+    }
 }
 
 /// The file has a fault after which what follows means nothing.
@@ -147,8 +168,6 @@ impl<'r> Builder<'r> {
                 Err(error) => {
                     let marker = error.marker();
                     let place = Place { line: marker.line().max(1), column: marker.col() + 1, width: 1 };
-                    // It is not known what a line that cannot be read holds.
-                    self.report.hide_value(place.line);
                     let says = format!("is no YAML: {}", error.info());
                     self.report.fault(
                         Code::Syntax,
@@ -187,6 +206,8 @@ impl<'r> Builder<'r> {
                 Ok(())
             }
             Event::Alias(anchor) => match self.anchors.get(&anchor).cloned() {
+                // Unbounded depth would end the process where the tree is walked or dropped.
+                Some(node) if self.stack.len() + node.depth > DEPTH_MAX => self.too_deep(place),
                 Some(node) => self.put(node),
                 None => self.stop(
                     Code::Syntax,
@@ -205,14 +226,17 @@ impl<'r> Builder<'r> {
                 if tag.is_some() {
                     self.tag(place);
                 }
-                self.open(Frame::Sequence { place, anchor, items: Vec::new(), size: 1 }, place)
+                self.open(Frame::Sequence { place, anchor, items: Vec::new(), extent: Extent::NEW }, place)
             }
             Event::MappingStart(anchor, tag) => {
                 if tag.is_some() {
                     self.tag(place);
                 }
                 let (entries, seen) = (Vec::new(), HashMap::new());
-                self.open(Frame::Mapping(MappingFrame { place, anchor, entries, seen, key: None, size: 1 }), place)
+                self.open(
+                    Frame::Mapping(MappingFrame { place, anchor, entries, seen, key: None, extent: Extent::NEW }),
+                    place,
+                )
             }
             Event::SequenceEnd | Event::MappingEnd => self.close(),
         }
@@ -225,6 +249,11 @@ impl<'r> Builder<'r> {
     fn stop(&mut self, code: Code, place: Place, says: &str, hint: &str) -> Result<(), Stop> {
         self.report.fault(code, place, says, hint);
         Err(Stop)
+    }
+
+    fn too_deep(&mut self, place: Place) -> Result<(), Stop> {
+        let says = format!("is nested too deeply (got more than {DEPTH_MAX} levels)");
+        self.stop(Code::Limit, place, &says, "write it flatter")
     }
 
     fn scalar(&mut self, text: &str, style: ScalarStyle, anchor: usize, place: Place) -> Result<(), Stop> {
@@ -242,7 +271,7 @@ impl<'r> Builder<'r> {
         } else {
             Value::Scalar { text: text.to_owned(), plain }
         };
-        self.finish(Node { place, value, size: 1 }, anchor)
+        self.finish(Node { place, value, size: 1, depth: 0 }, anchor)
     }
 
     fn key(&mut self, text: &str, plain: bool, place: Place) -> Result<(), Stop> {
@@ -270,19 +299,18 @@ impl<'r> Builder<'r> {
             return self.stop(Code::Syntax, place, "has a key that is no text", "write a word as the key");
         }
         if self.stack.len() >= DEPTH_MAX {
-            let says = format!("is nested too deeply (got more than {DEPTH_MAX} levels)");
-            return self.stop(Code::Limit, place, &says, "write it flatter");
+            return self.too_deep(place);
         }
         self.stack.push(frame);
         Ok(())
     }
 
     fn close(&mut self) -> Result<(), Stop> {
-        let (place, anchor, value, size) = match self.stack.pop().ok_or(Stop)? {
-            Frame::Sequence { place, anchor, items, size } => (place, anchor, Value::Sequence(items), size),
-            Frame::Mapping(frame) => (frame.place, frame.anchor, Value::Mapping(frame.entries), frame.size),
+        let (place, anchor, value, extent) = match self.stack.pop().ok_or(Stop)? {
+            Frame::Sequence { place, anchor, items, extent } => (place, anchor, Value::Sequence(items), extent),
+            Frame::Mapping(frame) => (frame.place, frame.anchor, Value::Mapping(frame.entries), frame.extent),
         };
-        self.finish(Node { place, value, size }, anchor)
+        self.finish(Node { place, value, size: extent.size, depth: extent.depth }, anchor)
     }
 
     fn finish(&mut self, node: Node, anchor: usize) -> Result<(), Stop> {
@@ -297,8 +325,8 @@ impl<'r> Builder<'r> {
     fn put(&mut self, node: Rc<Node>) -> Result<(), Stop> {
         match self.stack.last_mut() {
             None => self.root = Some(node),
-            Some(Frame::Sequence { items, size, .. }) => {
-                *size = size.saturating_add(node.size);
+            Some(Frame::Sequence { items, extent, .. }) => {
+                extent.hold(&node);
                 items.push(node);
             }
             Some(Frame::Mapping(frame)) => {
@@ -306,7 +334,7 @@ impl<'r> Builder<'r> {
                     let place = node.place;
                     return self.stop(Code::Syntax, place, "has an alias for a key", "write a word as the key");
                 };
-                frame.size = frame.size.saturating_add(node.size);
+                frame.extent.hold(&node);
                 frame.entries.push(Entry { key, place, value: node });
             }
         }

@@ -92,6 +92,19 @@ fn secret_in_clear_is_refused_and_not_repeated() {
 
 #[test]
 fn unreadable_line_does_not_give_a_secret_away() {
-    let report = refused("tokenFrom: \"hunter2\n");
-    assert!(!report.contains("hunter2"), "{report}");
+    for text in
+        ["tokenFrom: \"hunter2\n", "tokenFrom:\thunter2\n", "a:\n  - [hunter2\n", "? {tokenFrom: hunter2}\n: b\n"]
+    {
+        let report = refused(text);
+        assert!(!report.contains("hunter2"), "{report}");
+    }
+}
+
+#[test]
+fn aliases_cannot_nest_deeper_than_text_may() {
+    let mut text = String::from("a0: &a0 [x]\n");
+    for level in 1..70 {
+        text.push_str(&format!("a{level}: &a{level} [*a{}]\n", level - 1));
+    }
+    assert!(refused(&text).contains("nested too deeply"));
 }
