@@ -4,6 +4,7 @@
 pub mod cli;
 pub mod fleet;
 pub mod home;
+pub mod keys;
 pub mod secrets;
 pub mod spec;
 pub mod state;

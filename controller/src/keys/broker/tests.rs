@@ -1,0 +1,92 @@
+use std::os::unix::fs::PermissionsExt as _;
+
+use super::*;
+use crate::keys::Keyrings;
+
+const NOW: Duration = Duration::from_secs(1_800_000_000);
+
+fn wanted(listen: &str, transport: Transport) -> Wanted {
+    Wanted { fleet: FleetName::parse("lab").unwrap(), listen: listen.parse().unwrap(), transport }
+}
+
+fn named() -> Transport {
+    Transport::Tls { names: vec!["broker.lab".into(), "127.0.0.1".into()] }
+}
+
+fn home(folder: &tempfile::TempDir) -> Home {
+    Home::at(folder.path().join("home")).unwrap()
+}
+
+/// Every file below `folder`, by path.
+fn files_below(folder: &Path) -> Vec<(PathBuf, Vec<u8>, u32)> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(files_below(&path));
+        } else {
+            let mode = path.metadata().unwrap().permissions().mode() & 0o7777;
+            found.push((path.clone(), std::fs::read(&path).unwrap(), mode));
+        }
+    }
+    found.sort();
+    found
+}
+
+#[test]
+fn fleet_is_set_up_whole_and_private() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = home(&folder);
+    let fleet = init(&home, &wanted("0.0.0.0:4222", named()), NOW).unwrap();
+    let settings = Settings::load(&fleet).unwrap();
+    assert_eq!(settings.broker.urls, ["tls://broker.lab:4222", "tls://127.0.0.1:4222"]);
+    assert_eq!(settings.broker.server_name, "broker.lab");
+    let keyrings = Keyrings::load(&fleet).unwrap();
+    assert_eq!(keyrings.current.document().to_string(), settings.root);
+    for signer in Signer::ONLINE {
+        signing::load(&fleet, signer).unwrap();
+    }
+    assert_eq!(home.fleets().unwrap(), [FleetName::parse("lab").unwrap()]);
+    for (path, _, mode) in files_below(fleet.root()) {
+        assert_eq!(mode, 0o600, "{}", path.display());
+    }
+    let left: Vec<_> = std::fs::read_dir(home.root().join("fleets")).unwrap().collect();
+    assert_eq!(left.len(), 1, "the draft is gone");
+}
+
+#[test]
+fn second_time_is_refused_without_loss() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = home(&folder);
+    let fleet = init(&home, &wanted("127.0.0.1:4222", Transport::InsecureLoopback), NOW).unwrap();
+    let before = files_below(fleet.root());
+    let again = init(&home, &wanted("0.0.0.0:4222", named()), NOW);
+    assert!(matches!(again, Err(InitError::Exists { .. })));
+    assert_eq!(files_below(fleet.root()), before);
+}
+
+#[test]
+fn plain_text_is_for_loopback_alone_and_tls_needs_a_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = home(&folder);
+    let plain = init(&home, &wanted("0.0.0.0:4222", Transport::InsecureLoopback), NOW);
+    assert!(matches!(plain, Err(InitError::PlainBeyondLoopback(_))));
+    let nameless = init(&home, &wanted("0.0.0.0:4222", Transport::Tls { names: vec![] }), NOW);
+    assert!(matches!(nameless, Err(InitError::NoName)));
+    assert!(matches!(init(&home, &wanted("127.0.0.1:0", named()), NOW), Err(InitError::NoPort)));
+    assert_eq!(home.fleets().unwrap(), []);
+}
+
+#[test]
+fn configuration_holds_no_private_key() {
+    let folder = tempfile::tempdir().unwrap();
+    let fleet = init(&home(&folder), &wanted("0.0.0.0:4222", named()), NOW).unwrap();
+    let text = std::fs::read_to_string(fleet.broker().join("nats.conf")).unwrap();
+    for (path, bytes, _) in files_below(&fleet.keys()) {
+        let Ok(seed) = String::from_utf8(bytes) else { continue };
+        assert!(!text.contains(seed.trim()), "{}", path.display());
+    }
+    for line in ["sync_interval: always", "min_version: \"1.3\"", "handshake_first: true", "type: full"] {
+        assert!(text.contains(line), "{line}");
+    }
+}
