@@ -73,6 +73,12 @@ impl Layout {
         self.keys().join("nats.jwt")
     }
 
+    /// The seed that answers the broker's challenge: 32 bytes, made on this host.
+    #[must_use]
+    pub fn link_seed(&self) -> PathBuf {
+        self.keys().join("nats")
+    }
+
     /// Who this host is and whom it believes.
     #[must_use]
     pub fn trust(&self) -> PathBuf {
@@ -121,16 +127,10 @@ impl Layout {
         self.state().join("previous")
     }
 
-    /// Held locked by the running agent.
+    /// Held locked by the one process that writes the ledger.
     #[must_use]
-    pub fn lock(&self) -> PathBuf {
-        self.run().join("lock")
-    }
-
-    /// Where commands reach the running agent.
-    #[must_use]
-    pub fn socket(&self) -> PathBuf {
-        self.run().join("control.sock")
+    pub fn ledger_lock(&self) -> PathBuf {
+        self.state().join("ledger.lock")
     }
 
     /// Makes the folders, readable by root alone, unless they are there.
@@ -183,9 +183,6 @@ pub struct Config {
     /// The container runtime's socket; unset for the runtime's own default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub docker: Option<String>,
-    /// Who restarts the agent: `systemd` or `detached`.
-    #[serde(default = "detached")]
-    pub supervisor: String,
 }
 
 /// Where the broker is and how it proves itself.
@@ -223,10 +220,6 @@ impl Default for Intervals {
     fn default() -> Self {
         Self { cheap: 60, full: 600, poll: 60, heartbeat: 30 }
     }
-}
-
-fn detached() -> String {
-    "detached".to_owned()
 }
 
 impl Config {
@@ -335,6 +328,6 @@ mod tests {
         let layout = Layout::new(Path::new("/tmp/agent-1"));
         assert_eq!(layout.config(), Path::new("/tmp/agent-1/etc/replicator-host-agent/agent.toml"));
         assert_eq!(layout.keys(), Path::new("/tmp/agent-1/var/lib/replicator-host-agent/keys"));
-        assert_eq!(layout.socket(), Path::new("/tmp/agent-1/run/replicator-host-agent/control.sock"));
+        assert_eq!(layout.run(), Path::new("/tmp/agent-1/run/replicator-host-agent"));
     }
 }

@@ -3,6 +3,7 @@
 
 pub mod clock;
 pub mod config;
+pub mod daemon;
 pub mod durable;
 pub mod inbox;
 pub mod keys;

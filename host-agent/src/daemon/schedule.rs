@@ -1,0 +1,118 @@
+//! When to look next. Pure; times are milliseconds on the monotonic clock.
+
+use super::Depth;
+use crate::config::{Intervals, jittered};
+
+/// Pauses before what failed is tried again, in seconds; after the last, the full look's interval holds.
+const RETRIES: [u64; 5] = [30, 60, 120, 240, 480];
+
+/// What is due.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Due {
+    /// A look.
+    Look(Depth),
+    /// What failed is tried again.
+    Retry,
+}
+
+/// The next look of each depth, and the next retry.
+#[derive(Debug, Clone)]
+pub(super) struct Schedule {
+    intervals: Intervals,
+    cheap: u64,
+    full: u64,
+    retry: Option<u64>,
+    failures: usize,
+}
+
+impl Schedule {
+    pub(super) fn new(intervals: Intervals, now: u64, random: u64) -> Self {
+        let (cheap, full) = (after(intervals.cheap, now, random), after(intervals.full, now, random));
+        Self { intervals, cheap, full, retry: None, failures: 0 }
+    }
+
+    /// When something is due.
+    pub(super) fn next(&self) -> u64 {
+        self.cheap.min(self.full).min(self.retry.unwrap_or(u64::MAX))
+    }
+
+    /// What is due at `now`, the most thorough first.
+    pub(super) fn due(&self, now: u64) -> Option<Due> {
+        if self.retry.is_some_and(|at| at <= now) {
+            Some(Due::Retry)
+        } else if self.full <= now {
+            Some(Due::Look(Depth::Full))
+        } else {
+            (self.cheap <= now).then_some(Due::Look(Depth::Cheap))
+        }
+    }
+
+    /// An apply or a look of `depth` has ended; `well` where nothing of it failed.
+    pub(super) fn ended(&mut self, depth: Depth, well: bool, (now, random): (u64, u64)) {
+        self.cheap = after(self.intervals.cheap, now, random);
+        match depth {
+            // What a cheap look finds sound says nothing of what a full one found failing.
+            Depth::Cheap if well => return,
+            Depth::Cheap => {}
+            Depth::Full => self.full = after(self.intervals.full, now, random),
+        }
+        if well {
+            (self.retry, self.failures) = (None, 0);
+        } else {
+            self.retry = RETRIES.get(self.failures).map(|pause| after(*pause, now, random));
+            self.failures += 1;
+        }
+    }
+
+    /// Something newer is in force: what failed before says nothing of it.
+    pub(super) fn begin_anew(&mut self) {
+        (self.retry, self.failures) = (None, 0);
+    }
+}
+
+fn after(interval: u64, now: u64, random: u64) -> u64 {
+    let wait = u64::try_from(jittered(interval, random).as_millis()).unwrap_or(u64::MAX);
+    now.saturating_add(wait)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn schedule() -> Schedule {
+        // With 0 as the random number every wait is its shortest: four fifths.
+        Schedule::new(Intervals::default(), 0, 0)
+    }
+
+    #[test]
+    fn cheap_look_comes_each_minute_and_the_full_one_each_ten() {
+        let mut schedule = schedule();
+        assert_eq!((schedule.next(), schedule.due(47_999)), (48_000, None));
+        assert_eq!(schedule.due(48_000), Some(Due::Look(Depth::Cheap)));
+        schedule.ended(Depth::Cheap, true, (48_000, 0));
+        assert_eq!(schedule.next(), 96_000);
+        assert_eq!(schedule.due(480_000), Some(Due::Look(Depth::Full)));
+    }
+
+    #[test]
+    fn failure_is_tried_again_after_growing_pauses_and_then_left_to_the_full_look() {
+        let mut schedule = schedule();
+        let mut pauses = Vec::new();
+        for _ in 0..6 {
+            schedule.ended(Depth::Full, false, (0, 0));
+            pauses.push(schedule.retry);
+        }
+        let shortest = |seconds: u64| Some(seconds * 800);
+        assert_eq!(pauses, [shortest(30), shortest(60), shortest(120), shortest(240), shortest(480), None]);
+    }
+
+    #[test]
+    fn sound_cheap_look_does_not_call_off_a_retry() {
+        let mut schedule = schedule();
+        schedule.ended(Depth::Full, false, (0, 0));
+        schedule.ended(Depth::Cheap, true, (0, 0));
+        assert_eq!(schedule.due(24_000), Some(Due::Retry));
+        schedule.ended(Depth::Full, true, (24_000, 0));
+        assert_eq!(schedule.due(24_001), None);
+    }
+}
