@@ -2,6 +2,7 @@
 //! and collects what hosts report.
 
 pub mod cli;
+pub mod compiler;
 pub mod fleet;
 pub mod home;
 pub mod keys;

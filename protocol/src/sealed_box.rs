@@ -27,6 +27,8 @@ const LABEL: &str = "replicator sealed secret v1";
 const PADDING: [usize; 5] = [256, 1024, 4 * 1024, 16 * 1024, 64 * 1024];
 /// Bytes of the big-endian length before the plaintext.
 const LENGTH_PREFIX: usize = 4;
+/// Bytes of the authentication tag behind a ciphertext (RFC 8439).
+const TAG: usize = 16;
 
 /// Where a secret is used: part of what the ciphertext is bound to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -161,6 +163,22 @@ pub fn seal(
     })
 }
 
+/// How long the ciphertext of a value of `length` bytes is: the padding step it falls in, and the tag.
+///
+/// # Errors
+///
+/// [`Code::SecretTooLarge`].
+pub fn ciphertext_len(length: usize) -> Result<usize, Refusal> {
+    Ok(step(length)? + TAG)
+}
+
+/// The padding step a value of `length` bytes falls in.
+fn step(length: usize) -> Result<usize, Refusal> {
+    let largest = PADDING[PADDING.len() - 1] - LENGTH_PREFIX;
+    let too_large = || Refusal::new(Code::SecretTooLarge).with("got", length).with("have", largest);
+    PADDING.into_iter().find(|size| length + LENGTH_PREFIX <= *size).ok_or_else(too_large)
+}
+
 fn info(fleet: &FleetName) -> Vec<u8> {
     let mut out = Vec::new();
     push(&mut out, LABEL.as_bytes());
@@ -194,11 +212,8 @@ pub(crate) fn push(out: &mut Vec<u8>, part: &[u8]) {
 
 fn pad(value: &SecretBytes) -> Result<Zeroizing<Vec<u8>>, Refusal> {
     let value = value.expose();
-    let needed = value.len() + LENGTH_PREFIX;
-    let largest = PADDING[PADDING.len() - 1] - LENGTH_PREFIX;
-    let too_large = || Refusal::new(Code::SecretTooLarge).with("got", value.len()).with("have", largest);
-    let size = PADDING.into_iter().find(|size| needed <= *size).ok_or_else(too_large)?;
-    let length = u32::try_from(value.len()).map_err(|_| too_large())?;
+    let size = step(value.len())?;
+    let length = u32::try_from(value.len()).map_err(|_| Refusal::new(Code::SecretTooLarge))?;
     let mut out = Zeroizing::new(Vec::with_capacity(size));
     out.extend_from_slice(&length.to_be_bytes());
     out.extend_from_slice(value);

@@ -92,3 +92,12 @@ proptest! {
         prop_assert_eq!(opened.expose(), &value[..]);
     }
 }
+
+#[test]
+fn ciphertext_is_as_long_as_foretold() {
+    let key = SealingSecretKey::derive(&[7; 32]);
+    for length in [0, 1, 252, 253, 1020, 1021, 65_532] {
+        assert_eq!(sealed(&key, &vec![1; length]).ciphertext.len(), ciphertext_len(length).unwrap(), "{length}");
+    }
+    assert_eq!(ciphertext_len(65_533).unwrap_err().code, Code::SecretTooLarge);
+}

@@ -1,0 +1,19 @@
+//! From what an operator wants of one host to the declaration that says so; pure.
+//!
+//! Comes in: a checked [`Wanted`], images pinned, secrets by name and generation. Goes out: resources in order,
+//! every choice made, nothing of it random; [`seal`] fills in the ciphertexts. Never reads a file, a clock or a
+//! secret's value.
+
+mod base;
+mod caddy;
+mod compile;
+mod gateway;
+pub mod images;
+mod intent;
+mod pod;
+mod proxy;
+pub mod seal;
+
+pub use compile::{CompileError, Compiled, Head, compile, intent_hash, needs};
+pub use gateway::{CREDENTIALS, Credential};
+pub use intent::{Gateway, HeldSecret, Image, Place, Pod, Repository, Route, Wanted};

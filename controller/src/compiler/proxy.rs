@@ -1,0 +1,95 @@
+//! The `proxy` module: Caddy, with one generated file it re-reads at a signal, and a probe for every name.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr};
+
+use replicator_protocol::ids::InvalidId;
+use replicator_protocol::resources::Resource;
+use replicator_protocol::wire::declaration::{
+    Capabilities, Container, Directory, File, Mount, NetworkAttachment, Port, Probe, Protocol, Rollover, Tmpfs, file,
+    mount, resource,
+};
+
+use super::compile::{pull, resource};
+use super::intent::{Place, Wanted};
+use super::{base, caddy};
+
+/// The port inside the container; above 1024, so that no capability is needed.
+const PORT: u16 = 8080;
+/// Where the folder of the configuration is mounted.
+const MOUNTED: &str = "/etc/replicator-proxy";
+/// The configuration's name in that folder.
+const CONFIG: &str = "caddy.json";
+
+/// The configuration's folder is mounted, not the file: a file that is replaced would never be seen inside.
+pub(super) fn compile(wanted: &Wanted, places: &[Place]) -> Result<Vec<Resource>, InvalidId> {
+    let folder = format!("{}/proxy", base::folder(wanted));
+    let config = caddy::config(PORT, places);
+    let file = File {
+        path: format!("{folder}/{CONFIG}"),
+        body: Some(file::Body::Content(config.text)),
+        mode: Some(0o644),
+        ..File::default()
+    };
+    let directory = Directory { path: folder.clone(), mode: Some(0o755), ..Directory::default() };
+    let mut container = container(wanted, folder);
+    container.probes = probes(wanted, places, &config.digest);
+    pull(wanted, &mut container, &wanted.proxy_image);
+    Ok(vec![
+        resource("proxy", "folder", resource::Kind::Directory(directory))?,
+        resource("proxy", "config", resource::Kind::File(file))?,
+        resource("proxy", "server", resource::Kind::Container(container))?,
+    ])
+}
+
+fn container(wanted: &Wanted, folder: String) -> Container {
+    let tmpfs = |target: &str| Mount {
+        source: Some(mount::Source::Tmpfs(Tmpfs { size: 16 * 1024 * 1024, mode: Some(0o700) })),
+        target: target.into(),
+        read_only: false,
+    };
+    let (address, port) = wanted.listen;
+    let config = Mount { source: Some(mount::Source::Bind(folder)), target: MOUNTED.into(), read_only: true };
+    Container {
+        name: format!("{}_proxy", wanted.name_prefix),
+        image: wanted.proxy_image.pinned.clone(),
+        command: ["caddy", "run", "--config", &format!("{MOUNTED}/{CONFIG}")].map(String::from).to_vec(),
+        environment: BTreeMap::from([
+            ("XDG_DATA_HOME".to_owned(), "/data".to_owned()),
+            ("XDG_CONFIG_HOME".to_owned(), "/config".to_owned()),
+        ]),
+        mounts: vec![config, tmpfs("/data"), tmpfs("/config")],
+        ports: vec![Port {
+            host_address: address.to_string(),
+            host_port: port.into(),
+            container_port: PORT.into(),
+            protocol: Protocol::Tcp.into(),
+        }],
+        networks: vec![NetworkAttachment { name: base::network(wanted), aliases: vec![], ip: String::new() }],
+        capabilities: Some(Capabilities { add: vec![], drop: vec!["ALL".into()] }),
+        read_only: true,
+        reload_on: vec!["proxy.config".into()],
+        reload_signal: "SIGUSR1".into(),
+        rollover: Rollover::StopFirst.into(),
+        ..Container::default()
+    }
+}
+
+/// One that demands the digest of the file in force, so that a reload that failed is seen, and one for each
+/// public name, which anything but a gateway error satisfies: what a name answers is the program's business.
+fn probes(wanted: &Wanted, places: &[Place], digest: &str) -> Vec<Probe> {
+    let (listen, port) = wanted.listen;
+    let address = if listen.is_unspecified() { IpAddr::V4(Ipv4Addr::LOCALHOST) } else { listen };
+    let probe = |host: &str, path: &str, statuses: Vec<u32>, body: &str| Probe {
+        address: address.to_string(),
+        port: port.into(),
+        host: host.into(),
+        path: path.into(),
+        statuses,
+        body: body.into(),
+    };
+    let served: Vec<u32> = (200..=208).chain(300..=308).chain(400..=431).chain([451, 500, 501]).collect();
+    let config = probe("", caddy::CONFIG_PATH, vec![200], digest);
+    let names = places.iter().map(|place| probe(&place.host, "/", served.clone(), ""));
+    [config].into_iter().chain(names).collect()
+}
