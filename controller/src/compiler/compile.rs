@@ -4,11 +4,11 @@ use bytes::Bytes;
 use prost::Message as _;
 use replicator_protocol::declaration::{Declaration, Mode};
 use replicator_protocol::envelope::ENVELOPE_MAX;
-use replicator_protocol::ids::{Digest, FleetName, HostId, HostUid, InvalidId, Position, ResourceId, SecretName};
+use replicator_protocol::ids::{Digest, FleetName, HostId, HostUid, InvalidId, Position, ResourceId};
 use replicator_protocol::resources::{Fault, Resource};
-use replicator_protocol::wire::declaration::{Container, Sealed, resource};
+use replicator_protocol::wire::declaration::{Sealed, resource};
 
-use super::intent::{Image, Place, Wanted};
+use super::intent::{Place, Wanted};
 use super::{base, gateway, pod, proxy, seal};
 use crate::secrets::{Missing, Need, needed};
 
@@ -61,6 +61,14 @@ pub enum CompileError {
         /// Why not.
         source: InvalidId,
     },
+    /// Secrets for programs whose user is unknown: nobody can be made the owner of the files.
+    #[error("cannot tell which user `{image}` runs as, and `{resource}` reads secrets")]
+    User {
+        /// The image.
+        image: String,
+        /// What would read them.
+        resource: String,
+    },
     /// What was compiled breaks rules of the language.
     #[error("cannot declare this: {}", listed(.0))]
     Faults(Vec<(Option<ResourceId>, Fault)>),
@@ -86,6 +94,9 @@ impl CompileError {
         match self {
             Self::Missing(missing) => missing.hint(),
             Self::Name { .. } => "rename it: 1 to 63 of `a-z`, `0-9` and `-`".into(),
+            Self::User { image, .. } => {
+                format!("give the image a numeric `USER`, and let this machine hold it: `docker pull {image}`")
+            }
             Self::Faults(_) => "correct the host spec or the fleet file where it says so".into(),
             Self::TooLarge { largest, .. } => format!("make `{largest}` smaller"),
         }
@@ -103,20 +114,8 @@ fn listed(faults: &[(Option<ResourceId>, Fault)]) -> String {
 /// Every secret `wanted` needs, with a reason each.
 #[must_use]
 pub fn needs(wanted: &Wanted) -> Vec<Need> {
-    let pulled = |what: String, image: &Image| image.pull.clone().map(|secret| Need { secret, reason: what });
-    let mut needs: Vec<Need> = pulled("pulls the proxy's image".into(), &wanted.proxy_image).into_iter().collect();
-    if let Some(gateway) = &wanted.gateway {
-        needs.extend(gateway::needs(gateway));
-        needs.extend(pulled("pulls the gateway's image".into(), &gateway.image));
-    }
-    for pod in &wanted.pods {
-        needs.extend(pod::needs(pod));
-        needs.extend(pulled("pulls the pod's net image".into(), &pod.net_image));
-        let of = |repository: &super::Repository| {
-            pulled(format!("pulls the image of `{}`", repository.repository), &repository.image)
-        };
-        needs.extend(pod.repositories.iter().filter_map(of));
-    }
+    let mut needs: Vec<Need> = wanted.gateway.iter().flat_map(gateway::needs).collect();
+    needs.extend(wanted.pods.iter().flat_map(pod::needs));
     needs.sort();
     needs.dedup();
     needs
@@ -131,21 +130,17 @@ pub fn needs(wanted: &Wanted) -> Vec<Need> {
 /// [`CompileError`], with everything that is wrong and not the first.
 pub fn compile(wanted: &Wanted) -> Result<Compiled, CompileError> {
     needed::demand(&needs(wanted), &wanted.secrets.keys().cloned().collect())?;
-    let named = |what: &str| {
-        let what = what.to_owned();
-        move |source| CompileError::Name { what, source }
-    };
     let mut places = Vec::new();
-    let mut resources = base::compile(wanted).map_err(named(wanted.host.as_str()))?;
+    let mut resources = base::compile(wanted)?;
     if let Some(gateway) = &wanted.gateway {
         places.push(gateway::place(gateway));
-        resources.extend(gateway::compile(wanted, gateway).map_err(named("gateway"))?);
+        resources.extend(gateway::compile(wanted, gateway)?);
     }
     for pod in &wanted.pods {
         places.extend(pod::places(wanted, pod));
-        resources.extend(pod::compile(wanted, pod).map_err(named(&pod.developer))?);
+        resources.extend(pod::compile(wanted, pod)?);
     }
-    resources.extend(proxy::compile(wanted, &places).map_err(named("proxy"))?);
+    resources.extend(proxy::compile(wanted, &places)?);
     let compiled = Compiled { resources, places };
     compiled.check(wanted)?;
     Ok(compiled)
@@ -229,28 +224,11 @@ pub fn intent_hash(declaration: &Declaration) -> Digest {
     Digest::of(&[INTENT, &same.to_wire().encode_to_vec()].concat())
 }
 
-pub(super) fn resource(module: &str, name: &str, body: resource::Kind) -> Result<Resource, InvalidId> {
-    Ok(Resource { id: ResourceId::parse(&format!("{module}.{name}"))?, confirms_link: false, body })
-}
-
-/// Mounts secrets under `/run/secrets`, and names each file in the variable given with it.
-pub(super) fn mount_secrets(wanted: &Wanted, container: &mut Container, files: &[(String, SecretName)]) {
-    for (variable, secret) in files {
-        if let Some(sealed) = place(wanted, secret) {
-            container.environment.insert(variable.clone(), format!("/run/secrets/{secret}"));
-            container.secrets.insert(secret.to_string(), sealed);
-        }
-    }
-}
-
-/// Gives a container the credential its image is pulled with.
-pub(super) fn pull(wanted: &Wanted, container: &mut Container, image: &Image) {
-    container.pull = image.pull.as_ref().and_then(|secret| place(wanted, secret));
-}
-
-fn place(wanted: &Wanted, secret: &SecretName) -> Option<Sealed> {
-    let held = wanted.secrets.get(secret)?;
-    Some(seal::placeholder(secret, held.generation, held.length))
+/// A resource under its name.
+pub(super) fn named(module: &str, name: &str, body: resource::Kind) -> Result<Resource, CompileError> {
+    let id = format!("{module}.{name}");
+    let id = ResourceId::parse(&id).map_err(|source| CompileError::Name { what: id, source })?;
+    Ok(Resource { id, confirms_link: false, body })
 }
 
 #[cfg(test)]

@@ -5,6 +5,9 @@ use std::net::IpAddr;
 
 use replicator_protocol::ids::{FleetName, Generation, HostId, SecretName};
 
+use crate::spec::names::RepoName;
+use crate::spec::schema::gateway::CredentialSetting;
+
 /// Everything the compiler looks at.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Wanted {
@@ -28,13 +31,22 @@ pub struct Wanted {
     pub secrets: BTreeMap<SecretName, HeldSecret>,
 }
 
-/// A pinned image and what pulls it.
+/// A pinned image.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Image {
     /// `repository@sha256:…`, or `sha256:…` for one the machine holds.
     pub pinned: String,
-    /// The registry credential, for an image that is pulled.
-    pub pull: Option<SecretName>,
+    /// Who its programs run as, where that is known: whoever reads its secrets.
+    pub user: Option<User>,
+}
+
+/// The numbers a container's programs run under.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct User {
+    /// The user's.
+    pub owner: u32,
+    /// The group's.
+    pub group: u32,
 }
 
 /// What is known of a secret without its value.
@@ -53,9 +65,8 @@ pub struct Gateway {
     pub host: String,
     /// Its image.
     pub image: Image,
-    /// Secrets by the credential they serve as; see [`super::CREDENTIALS`]. Only those the spec names or the
-    /// store holds, and the required ones.
-    pub credentials: BTreeMap<&'static str, SecretName>,
+    /// Its credentials: those the spec names or the store holds, and the required ones.
+    pub credentials: Vec<(&'static CredentialSetting, SecretName)>,
 }
 
 /// One developer's containers.
@@ -73,7 +84,7 @@ pub struct Pod {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Repository {
     /// `owner/name`.
-    pub repository: String,
+    pub repository: RepoName,
     /// Its image.
     pub image: Image,
     /// What it serves.
@@ -93,17 +104,6 @@ pub struct Route {
     pub public: bool,
     /// Whether the sign-in stands before it.
     pub signed_in: bool,
-}
-
-impl Repository {
-    /// The short name it goes by in names of resources, containers and hosts: its name without owner, in lower
-    /// case, every other sign a `-`.
-    #[must_use]
-    pub fn slug(&self) -> String {
-        let name = self.repository.rsplit('/').next().unwrap_or_default().to_ascii_lowercase();
-        let plain = name.chars().map(|c| if c.is_ascii_lowercase() || c.is_ascii_digit() { c } else { '-' });
-        plain.collect::<String>().trim_matches('-').to_owned()
-    }
 }
 
 /// A public name and where it leads.

@@ -7,13 +7,16 @@
 mod base;
 mod caddy;
 mod compile;
+mod distribution;
+mod files;
 mod gateway;
-pub mod images;
 mod intent;
 mod pod;
 mod proxy;
+mod resolve;
 pub mod seal;
 
 pub use compile::{CompileError, Compiled, Head, compile, intent_hash, needs};
-pub use gateway::{CREDENTIALS, Credential};
-pub use intent::{Gateway, HeldSecret, Image, Place, Pod, Repository, Route, Wanted};
+pub use distribution::{Distribution, DistributionError};
+pub use intent::{Gateway, HeldSecret, Image, Place, Pod, Repository, Route, User, Wanted};
+pub use resolve::{ResolveError, images, wanted};

@@ -1,11 +1,11 @@
 //! The `pod.DEVELOPER` modules: a container that holds the network, and one for each repository sharing it.
 
-use replicator_protocol::ids::InvalidId;
 use replicator_protocol::resources::Resource;
 use replicator_protocol::wire::declaration::{Container, Mount, NetworkAttachment, Rollover, mount, resource};
 
 use super::base;
-use super::compile::{mount_secrets, pull, resource};
+use super::compile::{CompileError, named};
+use super::files::{self, SecretFile};
 use super::intent::{Place, Pod, Repository, Wanted};
 use crate::secrets::Need;
 
@@ -26,7 +26,7 @@ fn alias(pod: &Pod) -> String {
 /// The public names of a pod: `<repository>-<port>--<developer>.<zone>`.
 pub(super) fn places(wanted: &Wanted, pod: &Pod) -> Vec<Place> {
     let of = |repository: &Repository| {
-        let slug = repository.slug();
+        let slug = repository.repository.label();
         let routed = repository.ports.clone().into_iter().filter(|route| route.public);
         let place = move |port: u16, signed_in: bool| Place {
             host: format!("{slug}-{port}--{}.{}", pod.developer, wanted.zone),
@@ -40,40 +40,42 @@ pub(super) fn places(wanted: &Wanted, pod: &Pod) -> Vec<Place> {
     pod.repositories.iter().flat_map(of).collect()
 }
 
-pub(super) fn compile(wanted: &Wanted, pod: &Pod) -> Result<Vec<Resource>, InvalidId> {
+pub(super) fn compile(wanted: &Wanted, pod: &Pod) -> Result<Vec<Resource>, CompileError> {
     let module = format!("pod.{}", pod.developer);
     let prefix = format!("{}_{}", wanted.name_prefix, pod.developer);
     let net = net(wanted, pod, format!("{prefix}_net"));
     let shared = net.name.clone();
-    let mut resources = vec![resource(&module, "net", resource::Kind::Container(net))?];
+    let mut resources = vec![named(&module, "net", resource::Kind::Container(net))?];
     for repository in &pod.repositories {
-        let container = workload(wanted, repository, &prefix, &shared);
-        resources.push(resource(&module, &repository.slug(), resource::Kind::Container(container))?);
+        let label = repository.repository.label();
+        let mut container = workload(repository, &prefix, &shared);
+        let read: Vec<_> = repository.secrets.iter().map(SecretFile::named_after).collect();
+        let at = (module.as_str(), label.as_str());
+        resources.extend(files::mount(wanted, at, &mut container, &repository.image, &read)?);
+        resources.push(named(&module, label.as_str(), resource::Kind::Container(container))?);
     }
     Ok(resources)
 }
 
 fn net(wanted: &Wanted, pod: &Pod, name: String) -> Container {
-    let mut container = Container {
+    Container {
         name,
         image: pod.net_image.pinned.clone(),
         hostname: pod.developer.clone(),
         networks: vec![NetworkAttachment { name: base::network(wanted), aliases: vec![alias(pod)], ip: String::new() }],
         rollover: Rollover::StopFirst.into(),
         ..Container::default()
-    };
-    pull(wanted, &mut container, &pod.net_image);
-    container
+    }
 }
 
-fn workload(wanted: &Wanted, repository: &Repository, prefix: &str, shared: &str) -> Container {
-    let slug = repository.slug();
+fn workload(repository: &Repository, prefix: &str, shared: &str) -> Container {
+    let slug = repository.repository.label();
     let workspace = Mount {
         source: Some(mount::Source::Volume(format!("{prefix}_{slug}_workspace"))),
         target: "/workspace".into(),
         read_only: false,
     };
-    let mut container = Container {
+    Container {
         name: format!("{prefix}_{slug}"),
         image: repository.image.pinned.clone(),
         environment: repository.environment.clone(),
@@ -81,9 +83,5 @@ fn workload(wanted: &Wanted, repository: &Repository, prefix: &str, shared: &str
         network_of: shared.to_owned(),
         rollover: Rollover::StopFirst.into(),
         ..Container::default()
-    };
-    let files: Vec<_> = repository.secrets.iter().map(|secret| (format!("{secret}_FILE"), secret.clone())).collect();
-    mount_secrets(wanted, &mut container, &files);
-    pull(wanted, &mut container, &repository.image);
-    container
+    }
 }

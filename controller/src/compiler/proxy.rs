@@ -3,14 +3,13 @@
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
 
-use replicator_protocol::ids::InvalidId;
 use replicator_protocol::resources::Resource;
 use replicator_protocol::wire::declaration::{
     Capabilities, Container, Directory, File, Mount, NetworkAttachment, Port, Probe, Protocol, Rollover, Tmpfs, file,
     mount, resource,
 };
 
-use super::compile::{pull, resource};
+use super::compile::{CompileError, named};
 use super::intent::{Place, Wanted};
 use super::{base, caddy};
 
@@ -22,7 +21,7 @@ const MOUNTED: &str = "/etc/replicator-proxy";
 const CONFIG: &str = "caddy.json";
 
 /// The configuration's folder is mounted, not the file: a file that is replaced would never be seen inside.
-pub(super) fn compile(wanted: &Wanted, places: &[Place]) -> Result<Vec<Resource>, InvalidId> {
+pub(super) fn compile(wanted: &Wanted, places: &[Place]) -> Result<Vec<Resource>, CompileError> {
     let folder = format!("{}/proxy", base::folder(wanted));
     let config = caddy::config(PORT, places);
     let file = File {
@@ -34,11 +33,10 @@ pub(super) fn compile(wanted: &Wanted, places: &[Place]) -> Result<Vec<Resource>
     let directory = Directory { path: folder.clone(), mode: Some(0o755), ..Directory::default() };
     let mut container = container(wanted, folder);
     container.probes = probes(wanted, places, &config.digest);
-    pull(wanted, &mut container, &wanted.proxy_image);
     Ok(vec![
-        resource("proxy", "folder", resource::Kind::Directory(directory))?,
-        resource("proxy", "config", resource::Kind::File(file))?,
-        resource("proxy", "server", resource::Kind::Container(container))?,
+        named("proxy", "folder", resource::Kind::Directory(directory))?,
+        named("proxy", "config", resource::Kind::File(file))?,
+        named("proxy", "server", resource::Kind::Container(container))?,
     ])
 }
 

@@ -40,8 +40,7 @@ pub(super) fn places(resource: &mut Resource) -> Vec<(String, &mut Sealed)> {
             body.into_iter().chain(file.secrets.iter_mut().map(keyed)).collect()
         }
         resource::Kind::Container(container) => {
-            let pull = container.pull.iter_mut().map(|sealed| ("pull".to_owned(), sealed));
-            pull.chain(container.secrets.iter_mut().map(keyed)).collect()
+            container.pull.iter_mut().map(|sealed| ("pull".to_owned(), sealed)).collect()
         }
         resource::Kind::Directory(_) | resource::Kind::Network(_) => Vec::new(),
     }

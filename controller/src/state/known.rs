@@ -38,37 +38,6 @@ pub fn declared(envelope: &Bytes) -> Result<Declaration, Refusal> {
     Declaration::from_wire(&strict::decode(&envelope.payload)?)
 }
 
-/// The facts of the resource at `at`, with the content of what it takes in and all of what it depends on.
-pub fn facts(resources: &[Resource], at: usize) -> Option<Facts<Vec<u8>>> {
-    let resource = resources.get(at)?;
-    let mut facts = Facts::of(resource, <[u8]>::to_vec);
-    for path in change::inputs(resource) {
-        let file = resources.iter().find(|other| other.kind() == Kind::File && other.target() == path);
-        facts.inputs.extend(file.map(|file| (path.to_owned(), change::content(file))));
-    }
-    if let wire::declaration::resource::Kind::Container(container) = &resource.body {
-        for (names, found) in
-            [(&container.restart_on, &mut facts.restart_on), (&container.reload_on, &mut facts.reload_on)]
-        {
-            let named = |name: &String| resources.iter().find(|other| other.id.to_string() == *name);
-            found.extend(names.iter().filter_map(|name| Some((name.clone(), whole(named(name)?)))));
-        }
-    }
-    Some(facts)
-}
-
-/// All of a resource, as a dependency sees it.
-fn whole(resource: &Resource) -> Vec<u8> {
-    let mut out = Vec::new();
-    for (name, value) in change::fields(resource) {
-        for part in [name.as_bytes(), &value] {
-            out.extend_from_slice(&(part.len() as u64).to_be_bytes());
-            out.extend_from_slice(part);
-        }
-    }
-    out
-}
-
 /// What is known after `report` on `declaration` came in.
 #[must_use]
 pub fn after(
@@ -76,15 +45,14 @@ pub fn after(
     declaration: &Declaration,
     report: &ApplyReported,
 ) -> BTreeMap<ResourceId, Known> {
+    let wanted = change::wanted(&declaration.resources, <[u8]>::to_vec);
     for result in &report.results {
         let Ok(id) = ResourceId::parse(&result.resource) else { continue };
         match outcome(result) {
             Outcome::Changed | Outcome::Unchanged => {
                 let at = declaration.resources.iter().position(|resource| resource.id == id);
-                let found =
-                    at.and_then(|at| Some((at, declaration.resources.get(at)?, facts(&declaration.resources, at)?)));
-                if let Some((position, resource, facts)) = found {
-                    known.insert(id, Known { resource: resource.clone(), facts, position });
+                if let Some((position, facts)) = at.and_then(|at| Some((at, wanted.get(at)?.clone()))) {
+                    known.insert(id, Known { resource: declaration.resources[position].clone(), facts, position });
                 }
             }
             // A network that something still uses is tried again; everything else that is kept is forgotten.

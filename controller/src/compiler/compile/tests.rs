@@ -1,17 +1,20 @@
 use std::collections::BTreeMap;
 
 use replicator_protocol::change;
-use replicator_protocol::ids::Generation;
+use replicator_protocol::ids::{Generation, SecretName};
 use replicator_protocol::sealed_box::{Consumer, Recipient, SealingSecretKey};
 use replicator_protocol::secret::SecretBytes;
-use replicator_protocol::wire::declaration::{file, mount};
+use replicator_protocol::wire::declaration::file::Body;
+use replicator_protocol::wire::declaration::{Container, File, mount};
 
-use super::super::intent::{Gateway, HeldSecret, Pod, Repository, Route};
-use super::super::{CREDENTIALS, seal};
+use super::super::intent::{Gateway, HeldSecret, Image, Pod, Repository, Route, User};
+use super::super::seal;
 use super::*;
+use crate::spec::names::RepoName;
+use crate::spec::schema::gateway::CREDENTIALS;
 
 fn image(byte: &str) -> Image {
-    Image { pinned: format!("sha256:{}", byte.repeat(64)), pull: None }
+    Image { pinned: format!("sha256:{}", byte.repeat(64)), user: Some(User { owner: 1000, group: 1000 }) }
 }
 
 fn secret(name: &str) -> SecretName {
@@ -34,14 +37,14 @@ fn wanted() -> Wanted {
             credentials: CREDENTIALS
                 .iter()
                 .filter(|credential| credential.required)
-                .map(|credential| (credential.field, secret(credential.default)))
+                .map(|credential| (credential, secret(credential.default)))
                 .collect(),
         }),
         pods: vec![Pod {
             developer: "jane".into(),
             net_image: image("c"),
             repositories: vec![Repository {
-                repository: "acme/Web.App".into(),
+                repository: RepoName::parse("acme/Web.App").unwrap(),
                 image: image("d"),
                 ports: vec![
                     Route { port: 3000, public: true, signed_in: true },
@@ -68,6 +71,23 @@ fn container<'c>(compiled: &'c Compiled, id: &str) -> &'c Container {
     container
 }
 
+fn file<'c>(compiled: &'c Compiled, id: &str) -> &'c File {
+    let found = compiled.resources.iter().find(|resource| resource.id.to_string() == id);
+    let resource::Kind::File(file) = &found.unwrap_or_else(|| panic!("no {id}")).body else {
+        panic!("{id} is no file")
+    };
+    file
+}
+
+#[test]
+fn secrets_of_a_program_whose_user_is_unknown_are_refused() {
+    let mut unknown = wanted();
+    unknown.pods[0].repositories[0].image.user = None;
+    assert!(matches!(compile(&unknown), Err(CompileError::User { .. })));
+    unknown.pods[0].repositories[0].secrets.clear();
+    assert!(compile(&unknown).is_ok(), "without secrets it does not matter");
+}
+
 #[test]
 fn resources_come_in_the_order_they_are_applied() {
     let compiled = compile(&wanted()).unwrap();
@@ -76,9 +96,16 @@ fn resources_come_in_the_order_they_are_applied() {
         ids,
         [
             "base.folder",
+            "base.secrets",
             "base.network",
+            "gateway.server-secrets",
+            "gateway.server-app-id",
+            "gateway.server-app-key",
+            "gateway.server-broker-secret",
             "gateway.server",
             "pod.jane.net",
+            "pod.jane.web-app-secrets",
+            "pod.jane.web-app-secret-token",
             "pod.jane.web-app",
             "proxy.folder",
             "proxy.config",
@@ -94,10 +121,13 @@ fn secret_reaches_a_container_as_a_file_its_environment_only_names() {
     let web = container(&compiled, "pod.jane.web-app");
     assert_eq!(web.environment["token_FILE"], "/run/secrets/token");
     assert_eq!(web.environment["COLOUR"], "blue");
-    assert_eq!((web.secrets["token"].secret.as_str(), web.secrets["token"].generation), ("token", 1));
+    let mounted = web.mounts.iter().find(|mount| mount.target == "/run/secrets/token").unwrap();
+    let file = file(&compiled, "pod.jane.web-app-secret-token");
+    assert_eq!(mounted.source, Some(mount::Source::Bind(file.path.clone())));
+    assert_eq!((file.owner.as_str(), file.mode, mounted.read_only), ("1000", Some(0o400), true));
     let gateway = container(&compiled, "gateway.server");
-    assert_eq!(gateway.environment["GATEWAY_BROKER_SECRET_FILE"], "/run/secrets/gatewayBridgeSecret");
-    assert_eq!(gateway.secrets.len(), 3, "the required ones");
+    assert_eq!(gateway.environment["GATEWAY_BROKER_SECRET_FILE"], "/run/secrets/broker-secret");
+    assert_eq!(gateway.mounts.len(), 4, "its data, and the required credentials");
 }
 
 #[test]
@@ -133,9 +163,7 @@ fn proxy_is_probed_for_its_file_and_for_every_name() {
         (proxy.reload_on.as_slice(), proxy.reload_signal.as_str()),
         (&["proxy.config".to_owned()][..], "SIGUSR1")
     );
-    let config = compiled.resources.iter().find(|resource| resource.id.to_string() == "proxy.config").unwrap();
-    let resource::Kind::File(file) = &config.body else { panic!() };
-    let Some(file::Body::Content(text)) = &file.body else { panic!() };
+    let Some(Body::Content(text)) = &file(&compiled, "proxy.config").body else { panic!("no text") };
     assert_eq!(proxy.probes[0].path, "/.replicator/config");
     assert!(text.contains(&proxy.probes[0].body), "the file answers with what the probe demands");
     let names: Vec<_> = proxy.probes[1..].iter().map(|probe| probe.host.as_str()).collect();
@@ -159,7 +187,7 @@ fn secret_set_anew_touches_the_one_container_that_reads_it() {
     let set = |w: &mut Wanted| {
         w.secrets.insert(secret("token"), next);
     };
-    assert_eq!(touched(set), ["pod.jane.web-app"]);
+    assert_eq!(touched(set), ["pod.jane.web-app-secret-token"], "and what takes that file in");
 }
 
 #[test]
@@ -171,10 +199,10 @@ fn route_touches_the_proxys_file_and_no_container() {
 fn repository_that_is_added_touches_nothing_of_the_others() {
     let more = |w: &mut Wanted| {
         let mut other = w.pods[0].repositories[0].clone();
-        other.repository = "acme/api".into();
+        other.repository = RepoName::parse("acme/api").unwrap();
         w.pods[0].repositories.push(other);
     };
-    assert_eq!(touched(more), ["pod.jane.api", "proxy.config"]);
+    assert_eq!(touched(more), ["pod.jane.api-secrets", "pod.jane.api-secret-token", "pod.jane.api", "proxy.config"]);
 }
 
 #[test]
@@ -198,7 +226,7 @@ fn every_missing_secret_is_named_before_anything_is_compiled() {
 fn two_repositories_of_one_name_are_a_fault_that_says_which() {
     let mut twice = wanted();
     let mut other = twice.pods[0].repositories[0].clone();
-    other.repository = "other/web-app".into();
+    other.repository = RepoName::parse("other/web-app").unwrap();
     twice.pods[0].repositories.push(other);
     let error = compile(&twice).unwrap_err();
     assert!(error.to_string().contains("`pod.jane.web-app`"), "{error}");
@@ -232,11 +260,11 @@ fn intent_is_equal_through_sealing_and_another_number() {
     assert_ne!(intent_hash(&other), intent_hash(&declaration));
     let (to, id) = (
         Recipient { fleet: sealed.fleet.clone(), host: sealed.uid.clone() },
-        ResourceId::parse("pod.jane.web-app").unwrap(),
+        ResourceId::parse("pod.jane.web-app-secret-token").unwrap(),
     );
-    let web = sealed.resources.iter().find(|resource| resource.id == id).unwrap();
-    let resource::Kind::Container(web) = &web.body else { panic!() };
-    let at = Consumer { resource: id, field: "secrets/token".into() };
-    assert_eq!(key.open(&to, &at, &web.secrets["token"]).unwrap().expose(), b"0123456789");
+    let resources = Compiled { resources: sealed.resources.clone(), places: vec![] };
+    let Some(Body::Sealed(web)) = &file(&resources, "pod.jane.web-app-secret-token").body else { panic!("open") };
+    let at = Consumer { resource: id, field: "sealed".into() };
+    assert_eq!(key.open(&to, &at, web).unwrap().expose(), b"0123456789");
     assert!(seal::seal(other, key.public(), &values()).is_err(), "a secret set since is not sealed in its place");
 }

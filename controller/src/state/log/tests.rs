@@ -8,8 +8,8 @@ use replicator_protocol::wire::declaration::{File, file::Body, resource};
 use replicator_protocol::wire::event::{Action, ApplyReported, Outcome, ResourceResult};
 
 use super::*;
+use crate::state::Status;
 use crate::state::event::{Blob, Hash};
-use crate::state::{Status, known};
 
 const UID: &str = "00112233445566778899aabbccddeeff";
 
@@ -150,8 +150,8 @@ async fn failed_resource_is_known_as_it_was_before() {
     )
     .await;
     let facts = |name: &str| history.state.known[&ResourceId::parse(name).unwrap()].facts.clone();
-    assert_eq!(Some(facts("base.one")), known::facts(&second.resources, 0));
-    assert_eq!(Some(facts("base.two")), known::facts(&first.resources, 1));
+    assert_eq!(facts("base.one"), change::wanted(&second.resources, <[u8]>::to_vec)[0]);
+    assert_eq!(facts("base.two"), change::wanted(&first.resources, <[u8]>::to_vec)[1]);
     let change = change::compare(Some(&facts("base.two")), &Facts::of(&second.resources[1], <[u8]>::to_vec), None);
     assert_eq!(change.action, Action::Change);
     let gone = after(&log, vec![issued(&declaration(3, &[])), seen(3, &[("one", Outcome::Removed)])]).await;
