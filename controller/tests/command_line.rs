@@ -8,9 +8,11 @@ use std::process::{Command, Output, Stdio};
 
 const EXAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples");
 
+/// Runs in a folder without a fleet file.
 fn replicator(home: &Path, arguments: &[&str], stdin: &str) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_replicator"));
     command.args(arguments).env("REPLICATOR_HOME", home).env("NO_COLOR", "1").env_remove("REPLICATOR_CONTEXT");
+    command.current_dir("/");
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     // A command that refuses its arguments ends without reading.
     let _ = child.stdin.take().unwrap().write_all(stdin.as_bytes());
@@ -74,7 +76,7 @@ fn secret_goes_in_by_stdin_and_never_comes_out() {
     let home = folder.path().join("home");
     let set = |value: &str| replicator(&home, &["secrets", "set", "token"], value);
     let output = set("planted-value\n");
-    assert_eq!(told(&output), (0, "", "Stored `token`, generation 1\n"));
+    assert_eq!(told(&output), (0, "", "Stored `token` under `replicator-host`, generation 1\n"));
     // The same value with another line end is the same value.
     assert_eq!(told(&set("planted-value")), (0, "", "`token` holds that value already, generation 1\n"));
     let empty = set("\n");
@@ -88,6 +90,22 @@ fn secret_goes_in_by_stdin_and_never_comes_out() {
     let rows: serde_json::Value = serde_json::from_str(told(&list).1).unwrap();
     assert_eq!((&rows[0]["name"], &rows[0]["generation"]), (&"token".into(), &1.into()));
     assert!(!told(&list).1.contains("planted"));
+}
+
+#[test]
+fn list_says_what_is_needed_and_not_set() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = folder.path().join("home");
+    let fleet = format!("{EXAMPLES}/clanker.yml");
+    let list = || {
+        let output = replicator(&home, &["secrets", "list", "-o", "json", "--fleet", &fleet], "");
+        serde_json::from_slice::<serde_json::Value>(&output.stdout).unwrap()
+    };
+    assert_eq!((&list()[0]["name"], &list()[0]["generation"]), (&"webToken".into(), &serde_json::Value::Null));
+    assert_eq!(list()[0]["needed_for"][0], "the environment of `acme/web`");
+    let set = replicator(&home, &["secrets", "set", "webToken", "--fleet", &fleet], "planted-value");
+    assert_eq!(told(&set), (0, "", "Stored `webToken` under `replicator-demo`, generation 1\n"));
+    assert_eq!(list()[0]["generation"], 1);
 }
 
 #[test]

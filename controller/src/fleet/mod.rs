@@ -3,12 +3,14 @@
 //! Comes in: `clanker.yml`, or `factory.yml` where the first is absent. Goes out: a [`FleetFile`], or every fault
 //! of the file at once. Never resolves a name, never touches the network.
 
+mod needs;
 mod refusals;
 pub mod schema;
 pub mod together;
 
 use std::path::{Path, PathBuf};
 
+pub use needs::needs;
 pub use refusals::check_with_host;
 pub use schema::{Auth, Developer, Env, FleetFile, HostRequirements, Port, Repo};
 

@@ -24,6 +24,18 @@ pub fn load(host: &Path, fleet: &Path) -> Result<(Loaded<HostSpec>, Loaded<Fleet
     Ok((host, examined.accept(fleet)?))
 }
 
+/// The fleet file at `fleet` and the host spec it names.
+///
+/// # Errors
+///
+/// [`LoadError`], as [`load`]; a fleet file that is refused on its own comes first.
+pub fn load_fleet(fleet: &Path) -> Result<(Loaded<HostSpec>, Loaded<FleetFile>), LoadError> {
+    let alone = super::load(fleet)?;
+    // The reader takes exactly one host.
+    let host = alone.value.hosts.first().map(|host| alone.path.parent().unwrap_or_else(|| Path::new("")).join(host));
+    load(&host.unwrap_or_default(), fleet)
+}
+
 /// What was found in several files.
 #[derive(Debug, Default)]
 pub struct Checked {
@@ -270,6 +282,8 @@ mod tests {
     fn host_and_fleet_are_loaded_as_a_pair() {
         let folder = folder(&[("hosts/a.yml", HOST), ("clanker.yml", FLEET)]);
         let (host, fleet) = (folder.path().join("hosts/a.yml"), folder.path().join("clanker.yml"));
+        std::fs::write(folder.path().join("hosts/this-machine.yml"), HOST).unwrap();
+        assert_eq!(load_fleet(&fleet).unwrap().0.path, folder.path().join("./hosts/this-machine.yml"));
         let (host_spec, _) = load(&host, &fleet).unwrap();
         assert_eq!(host_spec.value.id.as_str(), "this-machine");
         std::fs::write(&fleet, FLEET.replace("pod:", "hostnames: { zone: other.localhost }\npod:")).unwrap();

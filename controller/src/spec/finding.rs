@@ -111,7 +111,8 @@ pub struct Report {
     /// Where values stand that must not be shown: from a column of a line to its end.
     hidden: BTreeMap<usize, usize>,
     places: BTreeMap<String, Place>,
-    findings: Vec<Finding>,
+    /// By place, so that a file full of faults costs no more than its length.
+    findings: BTreeMap<Place, Vec<Finding>>,
 }
 
 impl Report {
@@ -128,7 +129,7 @@ impl Report {
             }
             in_key_block = (in_key_block || line.contains("-----BEGIN")) && !line.contains("-----END");
         }
-        Self { file: path.display().to_string(), lines, hidden, places: BTreeMap::new(), findings: Vec::new() }
+        Self { file: path.display().to_string(), lines, hidden, places: BTreeMap::new(), findings: BTreeMap::new() }
     }
 
     /// Adds what refuses the file.
@@ -143,14 +144,18 @@ impl Report {
 
     /// A secret in clear says everything about its place; nothing else there is worth a line.
     fn add(&mut self, finding: Finding) {
-        let told = |known: &Finding| known.place == finding.place && known.code == Code::Credential;
-        if !self.findings.iter().any(|known| told(known) || *known == finding) {
-            if finding.code == Code::Credential {
-                self.hide(finding.place);
-                self.findings.retain(|known| known.place != finding.place);
-            }
-            self.findings.push(finding);
+        let credential = finding.code == Code::Credential;
+        if credential {
+            self.hide(finding.place);
         }
+        let known = self.findings.entry(finding.place).or_default();
+        if known.iter().any(|known| known.code == Code::Credential || *known == finding) {
+            return;
+        }
+        if credential {
+            known.clear();
+        }
+        known.push(finding);
     }
 
     /// Shows nothing of that line from that place on.
@@ -162,7 +167,7 @@ impl Report {
     /// Hides what may be a secret in the lines that have findings, where the file could not be read as a whole:
     /// it is not known then which of its values stand where a name is expected.
     pub(super) fn hide_unread(&mut self) {
-        let lines: Vec<usize> = self.findings.iter().map(|finding| finding.place.line).collect();
+        let lines: Vec<usize> = self.findings.keys().map(|place| place.line).collect();
         for line in lines {
             let text = self.lines.get(line.saturating_sub(1)).map_or("", String::as_str);
             let key = text.chars().position(|c| c == ':');
@@ -202,14 +207,12 @@ impl Report {
 
     /// The findings, in the order of the file.
     pub fn findings(&self) -> Vec<&Finding> {
-        let mut findings: Vec<&Finding> = self.findings.iter().collect();
-        findings.sort();
-        findings
+        self.findings.values().flatten().collect()
     }
 
     /// Whether anything refuses the file.
     pub fn is_refused(&self) -> bool {
-        self.findings.iter().any(|finding| finding.severity == Severity::Error)
+        self.findings.values().flatten().any(|finding| finding.severity == Severity::Error)
     }
 
     /// The file as it was named.

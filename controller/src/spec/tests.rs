@@ -1,5 +1,7 @@
 use std::path::Path;
 
+use proptest::prelude::*;
+
 use super::*;
 
 const EXAMPLE: &str = include_str!("../../../examples/hosts/this-machine.yml");
@@ -305,5 +307,18 @@ fn keys_without_effect_are_warnings() {
         let examined = examined(&EXAMPLE.replace(old, &new));
         assert!(!examined.report.is_refused() && examined.value.is_some(), "{}", examined.report);
         assert!(examined.report.to_string().contains("warning: "), "{}", examined.report);
+    }
+}
+
+proptest! {
+    /// Whatever is done to a file, it is read or refused, and every finding can be shown.
+    #[test]
+    fn prop_any_edit_of_a_file_is_read_or_refused(at in 0..EXAMPLE.len(), cut in 0..40_usize, new in "[ -~\\n\t{}\\[\\]:&*!|>'\"#é]{0,12}") {
+        let from = (0..=at).rev().find(|at| EXAMPLE.is_char_boundary(*at)).unwrap_or(0);
+        let to = (from + cut..=EXAMPLE.len()).find(|at| EXAMPLE.is_char_boundary(*at)).unwrap_or(EXAMPLE.len());
+        let text = [&EXAMPLE[..from], &new, &EXAMPLE[to..]].concat();
+        let Examined { value, report } = examined(&text);
+        prop_assert!(value.is_some() || report.is_refused(), "{text}");
+        prop_assert_eq!(report.to_string().is_empty(), report.findings().is_empty());
     }
 }

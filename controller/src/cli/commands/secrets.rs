@@ -1,6 +1,8 @@
 //! `replicator secrets`: values in through stdin, names out.
 
+use std::collections::BTreeMap;
 use std::io::{IsTerminal as _, Read as _};
+use std::path::{Path, PathBuf};
 
 use replicator_protocol::ids::SecretName;
 use replicator_protocol::secret::SecretBytes;
@@ -8,7 +10,9 @@ use serde::Serialize;
 use zeroize::Zeroizing;
 
 use crate::cli::{Context, Exit, Failure};
-use crate::secrets::{SecretStore, Set};
+use crate::fleet::{self, FleetFile};
+use crate::secrets::{Kept, Need, SecretStore, Set};
+use crate::spec::HostSpec;
 use crate::state::{self, App};
 
 /// Most bytes read from stdin: above what can be kept, so that the store names the limit itself.
@@ -22,16 +26,35 @@ pub enum Command {
         after_help = "Examples:\n  replicator secrets set forgeToken < token.txt\n  pass show forge | replicator secrets set forgeToken"
     )]
     Set(SetArgs),
-    /// Show the names that are stored, how often and when each was set; never a value.
+    /// Show the names that are stored or needed, when each was set and what for; never a value.
     List(ListArgs),
 }
 
 /// Where the store is.
 #[derive(Debug, clap::Args)]
 pub struct StoreArgs {
-    /// The name the state is kept under: `state.replicator.app` of the host spec.
-    #[arg(long, value_name = "NAME", default_value = App::DEFAULT, value_parser = App::parse)]
-    app: App,
+    /// The name the state is kept under [default: what the host spec says under `state.replicator.app`].
+    #[arg(long, value_name = "NAME", value_parser = App::parse)]
+    app: Option<App>,
+    /// The fleet file that names the host spec [default: `clanker.yml` or `factory.yml` in this folder].
+    #[arg(long, value_name = "FILE")]
+    fleet: Option<PathBuf>,
+}
+
+impl StoreArgs {
+    /// The files that say which store is meant and who needs what, where there are any.
+    fn files(&self) -> Result<Option<(HostSpec, FleetFile)>, Failure> {
+        let fleet = self.fleet.clone().or_else(|| fleet::find(Path::new("")));
+        let Some(fleet) = fleet else { return Ok(None) };
+        let (host, fleet) = fleet::together::load_fleet(&fleet)?;
+        Ok(Some((host.value, fleet.value)))
+    }
+
+    /// The store's name: as given, else as the host spec has it, else the default of one.
+    fn app(&self, files: Option<&(HostSpec, FleetFile)>) -> Result<App, Failure> {
+        let app = self.app.clone().or_else(|| files.map(|(host, _)| host.state.app.clone()));
+        app.map_or_else(|| App::parse(App::DEFAULT).map_err(|error| Failure::error(&error)), Ok)
+    }
 }
 
 /// Arguments of `secrets set`.
@@ -72,10 +95,15 @@ async fn set(args: SetArgs, context: &Context) -> Result<Exit, Failure> {
     }
     let value = value(std::io::stdin())?;
     context.ui.hide(&value);
-    let store = SecretStore::local(&context.home()?, &args.store.app)?;
+    // With a name given, the files are not needed, and a fault in them is no reason to refuse a value.
+    let files = if args.store.app.is_some() { None } else { args.store.files()? };
+    let app = args.store.app(files.as_ref())?;
+    let store = SecretStore::local(&context.home()?, &app)?;
     let outcome = store.set(&name, &value, state::now()).await?;
     match outcome {
-        Set::Changed(generation) => context.ui.say(format!("Stored `{name}`, generation {}", generation.0)),
+        Set::Changed(generation) => {
+            context.ui.say(format!("Stored `{name}` under `{app}`, generation {}", generation.0))
+        }
         Set::Unchanged(generation) => {
             context.ui.say(format!("`{name}` holds that value already, generation {}", generation.0));
         }
@@ -109,35 +137,48 @@ fn value(from: impl std::io::Read) -> Result<SecretBytes, Failure> {
 #[derive(Serialize)]
 struct Row {
     name: SecretName,
-    generation: u64,
-    set_at: String,
+    generation: Option<u64>,
+    set_at: Option<String>,
+    needed_for: Vec<String>,
 }
 
 async fn list(args: ListArgs, context: &Context) -> Result<Exit, Failure> {
-    let store = SecretStore::local(&context.home()?, &args.store.app)?;
-    let rows: Vec<Row> = store
-        .list()
-        .await?
-        .into_iter()
-        .map(|kept| Row { name: kept.name, generation: kept.generation.0, set_at: time(kept.set_at) })
-        .collect();
+    let files = args.store.files()?;
+    let app = args.store.app(files.as_ref())?;
+    let kept = SecretStore::local(&context.home()?, &app)?.list().await?;
+    let rows = rows(kept, &files.map(|(host, fleet)| fleet::needs(&host, &fleet)).unwrap_or_default());
     if context.ui.is_json() {
         context.ui.json(&rows)?;
         return Ok(Exit::Done);
     }
     if rows.is_empty() {
-        context.ui.say(format!(
-            "no secret is stored under `{}`; store one with `replicator secrets set NAME`",
-            args.store.app
-        ));
+        context.ui.say(format!("no secret is stored under `{app}`; store one with `replicator secrets set NAME`"));
         return Ok(Exit::Done);
     }
     let width = rows.iter().map(|row| row.name.as_str().len()).max().unwrap_or(0).max("NAME".len());
-    context.ui.data(format!("{:<width$}  GENERATION  SET", "NAME"))?;
+    context.ui.data(format!("{:<width$}  GENERATION  {:<20}  NEEDED FOR", "NAME", "SET"))?;
     for row in rows {
-        context.ui.data(format!("{:<width$}  {:<10}  {}", row.name.as_str(), row.generation, row.set_at))?;
+        let generation = row.generation.map_or_else(|| "-".into(), |generation| generation.to_string());
+        let set_at = row.set_at.unwrap_or_else(|| "not set".into());
+        let needed_for = if row.needed_for.is_empty() { "-".into() } else { row.needed_for.join(", ") };
+        context.ui.data(format!("{:<width$}  {generation:<10}  {set_at:<20}  {needed_for}", row.name.as_str()))?;
     }
     Ok(Exit::Done)
+}
+
+/// Every name that is stored or needed, by name.
+fn rows(kept: Vec<Kept>, needs: &[Need]) -> Vec<Row> {
+    let mut rows: BTreeMap<SecretName, Row> = BTreeMap::new();
+    let empty = |name: &SecretName| Row { name: name.clone(), generation: None, set_at: None, needed_for: Vec::new() };
+    for need in needs {
+        rows.entry(need.secret.clone()).or_insert_with(|| empty(&need.secret)).needed_for.push(need.reason.clone());
+    }
+    for Kept { name, generation, set_at } in kept {
+        let row = rows.entry(name.clone()).or_insert_with(|| empty(&name));
+        row.generation = Some(generation.0);
+        row.set_at = Some(time(set_at));
+    }
+    rows.into_values().collect()
 }
 
 fn time(milliseconds: u64) -> String {
@@ -151,7 +192,7 @@ mod tests {
 
     fn args(name: &str, value: &[&str]) -> SetArgs {
         let value = value.iter().map(ToString::to_string).collect();
-        SetArgs { name: name.into(), value, store: StoreArgs { app: App::parse(App::DEFAULT).unwrap() } }
+        SetArgs { name: name.into(), value, store: StoreArgs { app: None, fleet: None } }
     }
 
     #[test]

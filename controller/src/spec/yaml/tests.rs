@@ -108,3 +108,9 @@ fn aliases_cannot_nest_deeper_than_text_may() {
     }
     assert!(refused(&text).contains("nested too deeply"));
 }
+
+#[test]
+fn file_full_of_faults_costs_no_more_than_its_length() {
+    let (_, report) = read(&"\t\n".repeat(SIZE_MAX / 2));
+    assert!(report.findings().len() >= SIZE_MAX / 2);
+}

@@ -1,0 +1,223 @@
+//! A value and its readers: text, names, numbers, words, lists, blocks.
+
+use std::fmt::Display;
+use std::ops::RangeInclusive;
+use std::rc::Rc;
+
+use replicator_protocol::ids::SecretName;
+
+use super::surprise::surprise;
+use super::{Block, Key, Word, join};
+use crate::spec::credential;
+use crate::spec::finding::{Code, Place, Report, nearest, quoted};
+use crate::spec::yaml::{CREDENTIAL_HINT, Entry, Node, Value};
+
+/// A value with its path and the place of its key.
+#[derive(Clone)]
+pub(crate) struct Field<'a> {
+    /// How it is reached, as `compute.existingHost.address`.
+    pub(crate) path: String,
+    /// Where its key stands.
+    pub(crate) place: Place,
+    /// What it is.
+    pub(super) node: &'a Node,
+}
+
+impl<'a> Field<'a> {
+    fn name(&self) -> &str {
+        self.path.rsplit('.').next().unwrap_or_default()
+    }
+
+    fn wrong_type(&self, expected: &str, report: &mut Report) {
+        let path = if self.path.is_empty() { "the file" } else { &self.path };
+        let says = format!("gives {} where {expected} is expected (`{path}`)", self.node.kind());
+        let hint = match &self.node.value {
+            Value::Null => format!("give `{path}` its value, or remove the key"),
+            Value::Scalar { .. } | Value::Sequence(_) | Value::Mapping(_) => format!("write {expected}"),
+        };
+        report.fault(Code::WrongType, self.node.place, says, hint);
+    }
+
+    /// A fault at the value.
+    pub(crate) fn fault(&self, code: Code, says: impl Into<String>, hint: impl Into<String>, report: &mut Report) {
+        report.fault(code, self.node.place, says, hint);
+    }
+
+    /// Whether it has keys of its own.
+    pub(crate) fn is_mapping(&self) -> bool {
+        matches!(self.node.value, Value::Mapping(_))
+    }
+
+    /// A mapping with known keys only.
+    pub(crate) fn block(&self, keys: &'static [Key], report: &mut Report) -> Option<Block<'a>> {
+        let Value::Mapping(entries) = &self.node.value else {
+            self.wrong_type("a mapping", report);
+            return None;
+        };
+        let block = Block { path: self.path.clone(), place: self.place, keys, entries };
+        block.check_keys(report);
+        Some(block)
+    }
+
+    /// A mapping with keys of the writer's choice.
+    pub(crate) fn entries(&self, report: &mut Report) -> Option<Vec<(&'a str, Field<'a>)>> {
+        let Value::Mapping(entries) = &self.node.value else {
+            self.wrong_type("a mapping", report);
+            return None;
+        };
+        let field = |entry: &'a Entry| {
+            let path = join(&self.path, &entry.key);
+            (entry.key.as_str(), Field { path, node: &entry.value, place: entry.place })
+        };
+        Some(entries.iter().map(field).collect())
+    }
+
+    /// A list.
+    pub(crate) fn list(&self, report: &mut Report) -> Option<Vec<Field<'a>>> {
+        let Value::Sequence(items) = &self.node.value else {
+            self.wrong_type("a list", report);
+            return None;
+        };
+        let item = |(index, node): (usize, &'a Rc<Node>)| {
+            let path = format!("{}[{index}]", self.path);
+            report.remember(path.clone(), node.place);
+            Field { path, node, place: node.place }
+        };
+        Some(items.iter().enumerate().map(item).collect())
+    }
+
+    /// Text. What YAML takes for something else must stand in quotes.
+    pub(crate) fn text(&self, report: &mut Report) -> Option<&'a str> {
+        let Value::Scalar { text, plain } = &self.node.value else {
+            self.wrong_type("text", report);
+            return None;
+        };
+        if *plain && let Some(reading) = surprise(text) {
+            let says = format!("gives `{text}` without quotes, which YAML reads as {reading} (`{}`)", self.path);
+            let lead = if self.path.ends_with(']') { "-".into() } else { format!("{}:", self.name()) };
+            self.fault(Code::NeedsQuotes, says, format!("write `{lead} \"{text}\"`"), report);
+            return None;
+        }
+        Some(text)
+    }
+
+    /// Text of a form of its own.
+    pub(crate) fn parsed<T, E: Display>(&self, parse: impl Fn(&str) -> Result<T, E>, report: &mut Report) -> Option<T> {
+        let text = self.text(report)?;
+        match parse(text) {
+            Ok(value) => Some(value),
+            Err(error) => {
+                let error = error.to_string();
+                let (wrong, expected) = error.split_once(": expected ").unwrap_or((&error, "another value"));
+                // Names of the protocol say `not a …`, those of a file `is no …`.
+                let wrong =
+                    wrong.strip_prefix("not a ").map_or_else(|| wrong.to_owned(), |what| format!("is no {what}"));
+                let says = format!("gives {}, which {wrong} (`{}`)", quoted(text), self.path);
+                self.fault(Code::InvalidValue, says, format!("write {expected}"), report);
+                None
+            }
+        }
+    }
+
+    /// The name behind `secret:NAME`. Anything else is refused without being repeated.
+    pub(crate) fn secret(&self, default: &str, report: &mut Report) -> Option<SecretName> {
+        let text = match &self.node.value {
+            Value::Scalar { text, .. } => text.as_str(),
+            Value::Null => {
+                self.wrong_type("`secret:NAME`", report);
+                return None;
+            }
+            Value::Sequence(_) | Value::Mapping(_) => "",
+        };
+        self.secret_name(text.strip_prefix("secret:"), default, report)
+    }
+
+    /// A secret's name, with or without `secret:` before it.
+    pub(crate) fn bare_secret(&self, report: &mut Report) -> Option<SecretName> {
+        let text = match &self.node.value {
+            Value::Scalar { text, .. } => text.as_str(),
+            Value::Null | Value::Sequence(_) | Value::Mapping(_) => "",
+        };
+        self.secret_name(Some(text.strip_prefix("secret:").unwrap_or(text)), "NAME", report)
+    }
+
+    fn secret_name(&self, name: Option<&str>, default: &str, report: &mut Report) -> Option<SecretName> {
+        let name = name.filter(|name| !credential::is_random(name)).and_then(|name| SecretName::parse(name).ok());
+        if name.is_none() {
+            let says = format!("gives a value where a name is expected (`{}`)", self.path);
+            let hint = if default == "NAME" {
+                CREDENTIAL_HINT.to_owned()
+            } else {
+                format!(
+                    "store it with `replicator secrets set {default}`, then write `secret:{default}`; \
+                     if the file was ever pushed, revoke it where it was issued"
+                )
+            };
+            self.fault(Code::Credential, says, hint, report);
+        }
+        name
+    }
+
+    /// `true` or `false`.
+    pub(crate) fn boolean(&self, report: &mut Report) -> Option<bool> {
+        match &self.node.value {
+            Value::Scalar { text, plain: true } if text == "true" => Some(true),
+            Value::Scalar { text, plain: true } if text == "false" => Some(false),
+            Value::Scalar { text, .. } => {
+                let says = format!("gives {}, which is neither `true` nor `false` (`{}`)", quoted(text), self.path);
+                self.fault(Code::WrongType, says, "write `true` or `false`, without quotes", report);
+                None
+            }
+            Value::Null | Value::Sequence(_) | Value::Mapping(_) => {
+                self.wrong_type("`true` or `false`", report);
+                None
+            }
+        }
+    }
+
+    /// A whole number.
+    pub(crate) fn number(&self, range: RangeInclusive<u32>, report: &mut Report) -> Option<u32> {
+        let expected = format!("a whole number from {} to {}", range.start(), range.end());
+        let Value::Scalar { text, plain } = &self.node.value else {
+            self.wrong_type(&expected, report);
+            return None;
+        };
+        let canonical = text == "0" || !text.starts_with(['0', '+', '-']);
+        match text.parse::<u32>() {
+            Ok(number) if *plain && canonical && range.contains(&number) => Some(number),
+            Ok(_) | Err(_) => {
+                let says = format!("gives {}, which is not {expected} (`{}`)", quoted(text), self.path);
+                let quotes = if *plain { "" } else { ", without quotes" };
+                self.fault(Code::InvalidValue, says, format!("write {expected}{quotes}"), report);
+                None
+            }
+        }
+    }
+
+    /// One of a few words.
+    pub(crate) fn choice(&self, words: &[Word], report: &mut Report) -> Option<&'static str> {
+        let text = self.text(report)?;
+        let offered: Vec<_> = words.iter().filter(|word| word.offered).map(|word| format!("`{}`", word.name)).collect();
+        let hint = format!("write {}", offered.join(" or "));
+        match words.iter().find(|word| word.name == text) {
+            Some(word) if word.offered => return Some(word.name),
+            Some(word) => {
+                let says = format!("gives `{}`, which is not offered by this version (`{}`)", word.name, self.path);
+                self.fault(Code::NotOffered, says, hint, report);
+            }
+            None => {
+                let meant = nearest(text, words.iter().map(|word| word.name));
+                let meant = meant.map(|meant| format!("; did you mean `{meant}`?")).unwrap_or_default();
+                let says = format!("gives {}, which is unknown (`{}`){meant}", quoted(text), self.path);
+                self.fault(Code::InvalidValue, says, hint, report);
+            }
+        }
+        None
+    }
+
+    /// Says that the field is read and has no effect.
+    pub(crate) fn unused(&self, why: &str, report: &mut Report) {
+        let says = format!("has `{}`, which has no effect {why}", self.path);
+        report.warning(Code::Unused, self.place, says, "remove it, or keep it for a later version");
+    }
+}
