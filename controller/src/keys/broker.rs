@@ -2,7 +2,9 @@
 //!
 //! Made once for a fleet, as a whole: in a folder beside it that is renamed when it is complete.
 
+use std::fs::Permissions;
 use std::net::SocketAddr;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -116,7 +118,11 @@ pub fn init(home: &Home, wanted: &Wanted, now: Duration) -> Result<FleetFolder, 
     let fleets = home.root().join("fleets");
     private_folder(&fleets)?;
     // A home of its own, so that the half-made fleet has the layout it will have in its place.
-    let beside = tempfile::Builder::new().prefix(".new-").tempdir_in(&fleets).map_err(place)?;
+    let beside = tempfile::Builder::new()
+        .prefix(".new-")
+        .permissions(Permissions::from_mode(0o700))
+        .tempdir_in(&fleets)
+        .map_err(place)?;
     let draft = Home::at(beside.path().to_owned())?.fleet(&wanted.fleet);
     write(&draft, folder.root(), wanted, now)?;
     std::fs::rename(draft.root(), folder.root()).map_err(place)?;
