@@ -176,8 +176,8 @@ hinted!(
 impl From<LoadError> for Failure {
     fn from(error: LoadError) -> Self {
         match &error {
-            LoadError::Refused(report) => {
-                let text = report.faults();
+            LoadError::Refused(findings) => {
+                let text = findings.faults();
                 // Every finding has its own lead and hint; the first lead is the one this failure brings.
                 let says = text.strip_prefix("error: ").unwrap_or(&text).to_owned();
                 Self::new(Exit::Failed, "error", says)

@@ -35,10 +35,10 @@ pub fn load(path: &Path) -> Result<Loaded<FleetFile>, LoadError> {
 
 /// Reads a fleet file from `text`; `path` names it in findings.
 pub fn examine(path: &Path, text: &str) -> Examined<FleetFile> {
-    load::examine(path, text, |node, report| {
-        let fleet = schema::read(node, report);
+    load::examine(path, text, |node, findings| {
+        let fleet = schema::read(node, findings);
         if let Some(fleet) = &fleet {
-            refusals::check(fleet, report);
+            refusals::check(fleet, findings);
         }
         fleet
     })

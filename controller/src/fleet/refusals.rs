@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::schema::{Auth, FleetFile, Repo};
-use crate::spec::finding::{Code, Report};
+use crate::spec::finding::{Code, Findings};
 use crate::spec::names::Slug;
 use crate::spec::schema::{Compute, HostSpec, Ingress};
 
@@ -19,25 +19,25 @@ fn entry(fleet: &FleetFile, repo: &Repo) -> String {
 }
 
 /// Adds every refusal that concerns the fleet file alone.
-pub(super) fn check(fleet: &FleetFile, report: &mut Report) {
-    pod_default(fleet, report);
-    developers(fleet, report);
-    names(fleet, report);
-    ports(fleet, report);
+pub(super) fn check(fleet: &FleetFile, findings: &mut Findings) {
+    pod_default(fleet, findings);
+    developers(fleet, findings);
+    names(fleet, findings);
+    ports(fleet, findings);
 }
 
-fn pod_default(fleet: &FleetFile, report: &mut Report) {
+fn pod_default(fleet: &FleetFile, findings: &mut Findings) {
     let Some(name) = &fleet.pod_default else { return };
-    let place = report.place("pod.default");
+    let place = findings.place("pod.default");
     match fleet.repos.iter().find(|repo| repo.repo == *name) {
         Some(repo) if repo.enabled => {}
-        Some(_) => report.fault(
+        Some(_) => findings.fault(
             Code::Conflict,
             place,
             format!("makes `{name}` the default, which is not enabled (`pod.default`)"),
             "enable it under `repos`, or name one that is",
         ),
-        None => report.fault(
+        None => findings.fault(
             Code::Conflict,
             place,
             format!("makes `{name}` the default, which is not among `repos` (`pod.default`)"),
@@ -46,16 +46,16 @@ fn pod_default(fleet: &FleetFile, report: &mut Report) {
     }
 }
 
-fn developers(fleet: &FleetFile, report: &mut Report) {
+fn developers(fleet: &FleetFile, findings: &mut Findings) {
     if fleet.developers.is_empty() && fleet.enabled().next().is_some() {
-        let place = report.place("developers");
+        let place = findings.place("developers");
         let says = "has repositories to run, and no developer whose pod they run in";
-        report.fault(Code::MissingKey, place, says, "write `developers: [ { slug: ada } ]`");
+        findings.fault(Code::MissingKey, place, says, "write `developers: [ { slug: ada } ]`");
     }
 }
 
 /// Containers and folders are named by the repository alone, public names by repository, port and developer.
-fn names(fleet: &FleetFile, report: &mut Report) {
+fn names(fleet: &FleetFile, findings: &mut Findings) {
     let mut labels: BTreeMap<Slug, &Repo> = BTreeMap::new();
     for repo in fleet.enabled() {
         if let Some(first) = labels.insert(repo.repo.label(), repo) {
@@ -65,8 +65,8 @@ fn names(fleet: &FleetFile, report: &mut Report) {
                 repo.repo.label(),
                 first.repo
             );
-            let place = report.place(&format!("{}.repo", entry(fleet, repo)));
-            report.fault(Code::Conflict, place, says, "enable one of them only");
+            let place = findings.place(&format!("{}.repo", entry(fleet, repo)));
+            findings.fault(Code::Conflict, place, says, "enable one of them only");
         }
         for (index, port) in repo.ports.iter().enumerate().filter(|(_, port)| port.public) {
             for developer in &fleet.developers {
@@ -76,8 +76,13 @@ fn names(fleet: &FleetFile, report: &mut Report) {
                         "needs the public name `{label}`, which is too long (got {}, have {LABEL_MAX})",
                         label.len()
                     );
-                    let place = report.place(&format!("{}.ports[{index}]", entry(fleet, repo)));
-                    report.fault(Code::Conflict, place, says, "shorten the developer's slug, or the repository's name");
+                    let place = findings.place(&format!("{}.ports[{index}]", entry(fleet, repo)));
+                    findings.fault(
+                        Code::Conflict,
+                        place,
+                        says,
+                        "shorten the developer's slug, or the repository's name",
+                    );
                 }
             }
         }
@@ -85,46 +90,51 @@ fn names(fleet: &FleetFile, report: &mut Report) {
 }
 
 /// The containers of a pod share one network, so a port is there once.
-fn ports(fleet: &FleetFile, report: &mut Report) {
+fn ports(fleet: &FleetFile, findings: &mut Findings) {
     let mut taken: BTreeMap<u16, &Repo> = BTreeMap::new();
     for repo in fleet.enabled() {
         for (index, port) in repo.ports.iter().enumerate() {
             if let Some(first) = taken.insert(port.port, repo) {
                 let says =
                     format!("gives port {} to `{}`, and `{}` has it in the same pod", port.port, repo.repo, first.repo);
-                let place = report.place(&format!("{}.ports[{index}].port", entry(fleet, repo)));
-                report.fault(Code::Conflict, place, says, "give one of them another port: a pod has one network");
+                let place = findings.place(&format!("{}.ports[{index}].port", entry(fleet, repo)));
+                findings.fault(Code::Conflict, place, says, "give one of them another port: a pod has one network");
             }
         }
     }
 }
 
-/// Adds what the fleet demands of its host, and the host of the fleet; `report` is the fleet file's.
-pub fn check_with_host(fleet: &FleetFile, host: &HostSpec, report: &mut Report) {
-    zone(fleet, host, report);
+/// Adds what the fleet demands of its host, and the host of the fleet; `findings` is the fleet file's.
+pub fn check_with_host(fleet: &FleetFile, host: &HostSpec, findings: &mut Findings) {
+    zone(fleet, host, findings);
     if host.gateway.is_some() && fleet.enabled().next().is_none() {
         let says =
             format!("enables no repository, and `{}` has a gateway that lets in whoever can push to one", host.id);
-        report.fault(Code::Conflict, report.place("repos"), says, "enable one, or remove `gateway` from the host");
+        findings.fault(Code::Conflict, findings.place("repos"), says, "enable one, or remove `gateway` from the host");
     }
     for repo in fleet.enabled() {
-        public_ports(fleet, repo, host, report);
-        requirements(fleet, repo, host, report);
+        public_ports(fleet, repo, host, findings);
+        requirements(fleet, repo, host, findings);
     }
 }
 
-fn zone(fleet: &FleetFile, host: &HostSpec, report: &mut Report) {
+fn zone(fleet: &FleetFile, host: &HostSpec, findings: &mut Findings) {
     let Some(zone) = &fleet.zone else { return };
     if !host.dns.zones.contains(zone) {
         let listed: Vec<_> = host.dns.zones.iter().map(|zone| format!("`{zone}`")).collect();
         let says = format!("puts public names in `{zone}`, which is not a zone of `{}` (`hostnames.zone`)", host.id);
-        report.fault(Code::Conflict, report.place("hostnames.zone"), says, format!("write {}", listed.join(" or ")));
+        findings.fault(
+            Code::Conflict,
+            findings.place("hostnames.zone"),
+            says,
+            format!("write {}", listed.join(" or ")),
+        );
     }
 }
 
-fn public_ports(fleet: &FleetFile, repo: &Repo, host: &HostSpec, report: &mut Report) {
+fn public_ports(fleet: &FleetFile, repo: &Repo, host: &HostSpec, findings: &mut Findings) {
     for (index, port) in repo.ports.iter().enumerate().filter(|(_, port)| port.public) {
-        let place = report.place(&format!("{}.ports[{index}]", entry(fleet, repo)));
+        let place = findings.place(&format!("{}.ports[{index}]", entry(fleet, repo)));
         match (port.auth, &host.gateway) {
             (Auth::Gateway, None) => {
                 let says = format!(
@@ -132,7 +142,7 @@ fn public_ports(fleet: &FleetFile, repo: &Repo, host: &HostSpec, report: &mut Re
                     port.port, repo.repo, host.id
                 );
                 let hint = "write `auth: none` to let everyone in, or give the host a `gateway`";
-                report.fault(Code::Conflict, place, says, hint);
+                findings.fault(Code::Conflict, place, says, hint);
             }
             (Auth::Gateway, Some(_)) | (Auth::None, _) => {}
         }
@@ -142,22 +152,22 @@ fn public_ports(fleet: &FleetFile, repo: &Repo, host: &HostSpec, report: &mut Re
                     format!("makes port {} of `{}` public, and `{}` has no ingress", port.port, repo.repo, host.id);
                 let hint =
                     "it is reached through the proxy on the host itself; nothing is to be done where that is meant";
-                report.warning(Code::Note, place, says, hint);
+                findings.warning(Code::Note, place, says, hint);
             }
         }
     }
 }
 
-fn requirements(fleet: &FleetFile, repo: &Repo, host: &HostSpec, report: &mut Report) {
+fn requirements(fleet: &FleetFile, repo: &Repo, host: &HostSpec, findings: &mut Findings) {
     let Compute::ExistingHost { capacity, .. } = &host.compute;
     let path = format!("{}.hostRequirements", entry(fleet, repo));
-    if !report.has(&path) {
+    if !findings.has(&path) {
         return;
     }
     let Some(capacity) = capacity else {
         let says = format!("says what `{}` requires, and nothing is known of what `{}` can hold", repo.repo, host.id);
         let hint = "write `capacity: { cpus: …, memoryGb: …, diskGb: … }` under `compute` of the host";
-        report.warning(Code::Note, report.place(&path), says, hint);
+        findings.warning(Code::Note, findings.place(&path), says, hint);
         return;
     };
     let wanted = repo.host_requirements;
@@ -176,7 +186,7 @@ fn requirements(fleet: &FleetFile, repo: &Repo, host: &HostSpec, report: &mut Re
                 have / unit
             );
             let hint = format!("lower it, or raise `compute.capacity.{key}` of the host if it holds more");
-            report.fault(Code::Conflict, report.place(&format!("{path}.{name}")), says, hint);
+            findings.fault(Code::Conflict, findings.place(&format!("{path}.{name}")), says, hint);
         }
     }
 }

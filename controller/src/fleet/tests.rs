@@ -8,20 +8,20 @@ const HOST: &str = include_str!("../../../examples/hosts/this-machine.yml");
 const GATEWAY: &str = "gateway: { host: api.demo.localhost, imageTag: \"1\" }\n";
 
 /// Findings of a fleet file beside a host spec.
-fn together(fleet: &str, host: &str) -> spec::Report {
-    let Examined { value, mut report } = examine(Path::new("clanker.yml"), fleet);
+fn together(fleet: &str, host: &str) -> spec::Findings {
+    let Examined { value, mut findings } = examine(Path::new("clanker.yml"), fleet);
     let host = spec::examine(Path::new("hosts/a.yml"), host).value;
     if let (Some(fleet), Some(host)) = (&value, &host) {
-        check_with_host(fleet, host, &mut report);
+        check_with_host(fleet, host, &mut findings);
     }
-    report
+    findings
 }
 
 #[track_caller]
 fn refused(old: &str, new: &str, says: &str) {
     assert!(EXAMPLE.contains(old), "the example has no {old:?}");
-    let report = together(&EXAMPLE.replace(old, new), HOST);
-    assert!(report.is_refused() && report.to_string().contains(says), "{new:?} gave\n{report}\nand not\n{says}");
+    let findings = together(&EXAMPLE.replace(old, new), HOST);
+    assert!(findings.is_refused() && findings.to_string().contains(says), "{new:?} gave\n{findings}\nand not\n{says}");
 }
 
 const SECOND: &str =
@@ -29,8 +29,8 @@ const SECOND: &str =
 
 #[test]
 fn example_is_accepted() {
-    let report = together(EXAMPLE, HOST);
-    assert!(!report.is_refused(), "{report}");
+    let findings = together(EXAMPLE, HOST);
+    assert!(!findings.is_refused(), "{findings}");
     let fleet = examine(Path::new("clanker.yml"), EXAMPLE).value.unwrap();
     let repo = &fleet.repos[0];
     assert_eq!(repo.image.to_string(), "local:replicator-demo/web:1");
@@ -82,8 +82,8 @@ fn what_points_elsewhere_must_point_at_something() {
 #[test]
 fn gateway_needs_an_enabled_repository() {
     let none = EXAMPLE.replace("    image:", "    enabled: false\n    image:").replace("  default: acme/web", "  {}");
-    let report = together(&none, &format!("{HOST}{GATEWAY}"));
-    assert!(report.to_string().contains("enables no repository, and `this-machine` has a gateway"), "{report}");
+    let findings = together(&none, &format!("{HOST}{GATEWAY}"));
+    assert!(findings.to_string().contains("enables no repository, and `this-machine` has a gateway"), "{findings}");
     assert!(!together(&none, HOST).is_refused(), "{}", together(&none, HOST));
 }
 
@@ -119,9 +119,9 @@ fn environment_is_text_and_names() {
     refused("GREETING: hello", "webToken: hello", "has `webToken` both in `repos[0].env.plain` and as a secret");
     refused("[ webToken ]", "[ webToken, webToken ]", "gives `webToken` a second time");
     for value in ["not a name", "9f86d081884c7d659a2feaa0c55ad015", "hunter-2"] {
-        let report = together(&EXAMPLE.replace("webToken", value), HOST).to_string();
-        assert!(report.contains("gives a value where a name is expected (`repos[0].env.secrets[0]`)"), "{report}");
-        assert!(!report.contains(value), "{report}");
+        let findings = together(&EXAMPLE.replace("webToken", value), HOST).to_string();
+        assert!(findings.contains("gives a value where a name is expected (`repos[0].env.secrets[0]`)"), "{findings}");
+        assert!(!findings.contains(value), "{findings}");
     }
     assert!(!together(&EXAMPLE.replace("[ webToken ]", "[ secret:webToken ]"), HOST).is_refused());
 }
@@ -133,10 +133,10 @@ fn requirements_are_held_against_the_capacity() {
     };
     let host = HOST.replace("  existingHost:", "  capacity: { cpus: 4, memoryGb: 16, diskGb: 100 }\n  existingHost:");
     assert!(!together(&asks("16gb"), &host).is_refused());
-    let report = together(&asks("32gb"), &host).to_string();
+    let findings = together(&asks("32gb"), &host).to_string();
     assert!(
-        report.contains("requires more memory for `acme/web` than `this-machine` can hold (got 32 GiB, have 16 GiB)"),
-        "{report}"
+        findings.contains("requires more memory for `acme/web` than `this-machine` can hold (got 32 GiB, have 16 GiB)"),
+        "{findings}"
     );
     let unknown = together(&asks("32gb"), HOST);
     assert!(!unknown.is_refused() && unknown.to_string().contains("nothing is known of what `this-machine` can hold"));
@@ -177,4 +177,13 @@ fn what_this_version_does_not_offer_is_told_apart_from_what_is_unknown() {
     refused("    env:\n", "    envs: {}\n    env:\n", "unknown key `envs`; did you mean `env`?");
     refused("port: 3000", "port: 70000", "gives `70000`, which is not a whole number from 1 to 65535");
     refused("auth: none", "auth: nobody", "gives `nobody`, which is unknown (`repos[0].ports[0].auth`)");
+}
+
+#[test]
+fn secret_as_a_key_is_never_repeated() {
+    let token = format!("ghp_{}", "a1B2".repeat(9));
+    for edit in [format!("{token}: no"), format!("{token}: [a]"), format!("{token}: hello")] {
+        let text = together(&EXAMPLE.replace("GREETING: hello", &edit), HOST).to_string();
+        assert!(text.contains("holds what looks like a GitHub token") && !text.contains("a1B2"), "{text}");
+    }
 }

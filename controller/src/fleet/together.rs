@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::schema::{self, FleetFile};
 use super::{check_with_host, examine, find};
-use crate::spec::finding::{Code, Report};
+use crate::spec::finding::{Code, Findings};
 use crate::spec::load::{self, Examined, LoadError, Loaded};
 use crate::spec::schema::HostSpec;
 use crate::spec::{self, yaml};
@@ -19,7 +19,7 @@ pub fn load(host: &Path, fleet: &Path) -> Result<(Loaded<HostSpec>, Loaded<Fleet
     let host = spec::load(host)?;
     let mut examined = examine(fleet, &load::text(fleet)?);
     if let Some(value) = &examined.value {
-        check_with_host(value, &host.value, &mut examined.report);
+        check_with_host(value, &host.value, &mut examined.findings);
     }
     Ok((host, examined.accept(fleet)?))
 }
@@ -39,8 +39,8 @@ pub fn load_fleet(fleet: &Path) -> Result<(Loaded<HostSpec>, Loaded<FleetFile>),
 /// What was found in several files.
 #[derive(Debug, Default)]
 pub struct Checked {
-    /// One report for each file, in the order they were read.
-    pub reports: Vec<Report>,
+    /// The findings of each file, in the order they were read.
+    pub files: Vec<Findings>,
     /// Whether a file that one of them names could not be read.
     pub unreadable: bool,
 }
@@ -151,27 +151,27 @@ impl All {
                     }
                     Err(error) => {
                         unreadable = true;
-                        unreadable_host(&mut fleet.report, index, &host, &error);
+                        unreadable_host(&mut fleet.findings, index, &host, &error);
                         continue;
                     }
                 };
                 if let Some(host) = &self.hosts[known].1.value {
-                    check_with_host(value, host, &mut fleet.report);
+                    check_with_host(value, host, &mut fleet.findings);
                 }
             }
         }
         distinct(&mut self.hosts);
-        let hosts = self.hosts.into_iter().map(|(_, examined)| examined.report);
-        let fleets = self.fleets.into_iter().map(|(_, examined)| examined.report);
-        Checked { reports: hosts.chain(fleets).collect(), unreadable }
+        let hosts = self.hosts.into_iter().map(|(_, examined)| examined.findings);
+        let fleets = self.fleets.into_iter().map(|(_, examined)| examined.findings);
+        Checked { files: hosts.chain(fleets).collect(), unreadable }
     }
 }
 
-fn unreadable_host(report: &mut Report, index: usize, host: &Path, error: &LoadError) {
-    let place = if report.has("host") { report.place("host") } else { report.place(&format!("hosts[{index}]")) };
+fn unreadable_host(findings: &mut Findings, index: usize, host: &Path, error: &LoadError) {
+    let place = if findings.has("host") { findings.place("host") } else { findings.place(&format!("hosts[{index}]")) };
     let why = std::error::Error::source(error).map(|source| format!(": {source}")).unwrap_or_default();
     let says = format!("names the host spec `{}`, which cannot be read{why}", host.display());
-    report.fault(Code::Unreadable, place, says, "write a path that starts at the folder of this file");
+    findings.fault(Code::Unreadable, place, says, "write a path that starts at the folder of this file");
 }
 
 /// Two hosts of one fleet differ in `id` and in `namePrefix`.
@@ -180,12 +180,17 @@ fn distinct(hosts: &mut [(PathBuf, Examined<HostSpec>)]) {
     for (_, examined) in hosts {
         let Some(spec) = &examined.value else { continue };
         for (key, name) in [("id", spec.id.to_string()), ("namePrefix", spec.name_prefix.to_string())] {
-            let report = &mut examined.report;
+            let findings = &mut examined.findings;
             if let Some(first) = seen.get(&(key, name.clone())) {
                 let says = format!("gives `{key}: {name}`, which `{first}` has already");
-                report.fault(Code::Conflict, report.place(key), says, "give each host of a fleet a name of its own");
+                findings.fault(
+                    Code::Conflict,
+                    findings.place(key),
+                    says,
+                    "give each host of a fleet a name of its own",
+                );
             } else {
-                seen.insert((key, name), report.file().to_owned());
+                seen.insert((key, name), findings.file().to_owned());
             }
         }
     }
@@ -203,8 +208,8 @@ fn is_fleet(path: &Path, text: &str) -> bool {
     if path.file_name().is_some_and(|name| super::NAMES.iter().any(|known| name == *known)) {
         return true;
     }
-    let mut report = Report::new(path, text);
-    yaml::parse(text, &mut report).is_some_and(|node| schema::is_fleet(&node))
+    let mut findings = Findings::new(path, text);
+    yaml::parse(text, &mut findings).is_some_and(|node| schema::is_fleet(&node))
 }
 
 #[cfg(test)]
@@ -224,15 +229,15 @@ mod tests {
     }
 
     fn messages(checked: &Checked) -> String {
-        checked.reports.iter().map(ToString::to_string).collect()
+        checked.files.iter().map(ToString::to_string).collect()
     }
 
     #[test]
     fn folder_gives_every_host_and_the_fleet() {
         let folder = folder(&[("hosts/this-machine.yml", HOST), ("clanker.yml", FLEET), ("hosts/notes.txt", "x")]);
         let checked = check(&[folder.path().to_owned()]).unwrap();
-        assert_eq!(checked.reports.len(), 2);
-        assert!(!checked.reports.iter().any(Report::is_refused), "{}", messages(&checked));
+        assert_eq!(checked.files.len(), 2);
+        assert!(!checked.files.iter().any(Findings::is_refused), "{}", messages(&checked));
     }
 
     #[test]
@@ -287,7 +292,7 @@ mod tests {
         let (host_spec, _) = load(&host, &fleet).unwrap();
         assert_eq!(host_spec.value.id.as_str(), "this-machine");
         std::fs::write(&fleet, FLEET.replace("pod:", "hostnames: { zone: other.localhost }\npod:")).unwrap();
-        let LoadError::Refused(report) = load(&host, &fleet).unwrap_err() else { panic!("accepted") };
-        assert!(report.to_string().contains("is not a zone of `this-machine`"), "{report}");
+        let LoadError::Refused(findings) = load(&host, &fleet).unwrap_err() else { panic!("accepted") };
+        assert!(findings.to_string().contains("is not a zone of `this-machine`"), "{findings}");
     }
 }

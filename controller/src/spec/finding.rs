@@ -105,18 +105,18 @@ pub struct FindingData {
 
 /// Everything found in one file, and the text it was found in.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Report {
+pub struct Findings {
     file: String,
     lines: Vec<String>,
     /// Where values stand that must not be shown: from a column of a line to its end.
     hidden: BTreeMap<usize, usize>,
     places: BTreeMap<String, Place>,
     /// By place, so that a file full of faults costs no more than its length.
-    findings: BTreeMap<Place, Vec<Finding>>,
+    by_place: BTreeMap<Place, Vec<Finding>>,
 }
 
-impl Report {
-    /// An empty report on `text`, read from `path`.
+impl Findings {
+    /// Nothing found yet in `text`, read from `path`.
     pub fn new(path: &Path, text: &str) -> Self {
         let lines: Vec<String> = text.lines().map(str::to_owned).collect();
         let mut hidden = BTreeMap::new();
@@ -129,7 +129,7 @@ impl Report {
             }
             in_key_block = (in_key_block || line.contains("-----BEGIN")) && !line.contains("-----END");
         }
-        Self { file: path.display().to_string(), lines, hidden, places: BTreeMap::new(), findings: BTreeMap::new() }
+        Self { file: path.display().to_string(), lines, hidden, places: BTreeMap::new(), by_place: BTreeMap::new() }
     }
 
     /// Adds what refuses the file.
@@ -148,7 +148,7 @@ impl Report {
         if credential {
             self.hide(finding.place);
         }
-        let known = self.findings.entry(finding.place).or_default();
+        let known = self.by_place.entry(finding.place).or_default();
         if known.iter().any(|known| known.code == Code::Credential || *known == finding) {
             return;
         }
@@ -167,7 +167,7 @@ impl Report {
     /// Hides what may be a secret in the lines that have findings, where the file could not be read as a whole:
     /// it is not known then which of its values stand where a name is expected.
     pub(super) fn hide_unread(&mut self) {
-        let lines: Vec<usize> = self.findings.keys().map(|place| place.line).collect();
+        let lines: Vec<usize> = self.by_place.keys().map(|place| place.line).collect();
         for line in lines {
             let text = self.lines.get(line.saturating_sub(1)).map_or("", String::as_str);
             let key = text.chars().position(|c| c == ':');
@@ -206,13 +206,13 @@ impl Report {
     }
 
     /// The findings, in the order of the file.
-    pub fn findings(&self) -> Vec<&Finding> {
-        self.findings.values().flatten().collect()
+    pub fn all(&self) -> Vec<&Finding> {
+        self.by_place.values().flatten().collect()
     }
 
     /// Whether anything refuses the file.
     pub fn is_refused(&self) -> bool {
-        self.findings.values().flatten().any(|finding| finding.severity == Severity::Error)
+        self.by_place.values().flatten().any(|finding| finding.severity == Severity::Error)
     }
 
     /// The file as it was named.
@@ -231,12 +231,12 @@ impl Report {
             message: finding.says.clone(),
             hint: finding.hint.clone(),
         };
-        self.findings().into_iter().map(data).collect()
+        self.all().into_iter().map(data).collect()
     }
 
     /// What refuses the file, without its warnings.
     pub fn faults(&self) -> String {
-        let findings = self.findings().into_iter().filter(|finding| finding.severity == Severity::Error);
+        let findings = self.all().into_iter().filter(|finding| finding.severity == Severity::Error);
         self.text(&findings.collect::<Vec<_>>())
     }
 
@@ -289,9 +289,9 @@ impl Report {
     }
 }
 
-impl fmt::Display for Report {
+impl fmt::Display for Findings {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(&self.text(&self.findings()))
+        out.write_str(&self.text(&self.all()))
     }
 }
 
@@ -351,10 +351,10 @@ mod tests {
 
     #[test]
     fn line_is_shown_with_a_mark_below_the_place() {
-        let mut report = Report::new(Path::new("a.yml"), "id: Acme\n");
-        report.fault(Code::InvalidValue, Place { line: 1, column: 5, width: 4 }, "is wrong", "write `acme`");
+        let mut findings = Findings::new(Path::new("a.yml"), "id: Acme\n");
+        findings.fault(Code::InvalidValue, Place { line: 1, column: 5, width: 4 }, "is wrong", "write `acme`");
         assert_eq!(
-            report.to_string(),
+            findings.to_string(),
             "error: `a.yml:1:5` is wrong\n  1 | id: Acme\n    |     ^^^^\nhint: write `acme`"
         );
     }
@@ -362,18 +362,18 @@ mod tests {
     #[test]
     fn nothing_of_a_secret_is_shown_whatever_is_wrong_with_its_line() {
         let token = format!("ghp_{}", "a1B2".repeat(9));
-        let mut report = Report::new(Path::new("a.yml"), &format!("id: {token} # {token}\n"));
-        report.fault(Code::InvalidValue, Place { line: 1, column: 1, width: 2 }, "is wrong", "write it");
-        report.fault(Code::InvalidValue, Place { line: 1, column: 30, width: 2 }, "is wrong", "write it");
-        let text = report.to_string();
+        let mut findings = Findings::new(Path::new("a.yml"), &format!("id: {token} # {token}\n"));
+        findings.fault(Code::InvalidValue, Place { line: 1, column: 1, width: 2 }, "is wrong", "write it");
+        findings.fault(Code::InvalidValue, Place { line: 1, column: 30, width: 2 }, "is wrong", "write it");
+        let text = findings.to_string();
         assert!(!text.contains("ghp_") && text.contains("1 | id: …"), "{text}");
     }
 
     #[test]
     fn long_line_is_cut_around_the_place() {
-        let mut report = Report::new(Path::new("a.yml"), &format!("{}wrong{}", "x ".repeat(300), " y".repeat(300)));
-        report.fault(Code::InvalidValue, Place { line: 1, column: 601, width: 5 }, "is wrong", "write it");
-        assert!(report.to_string().lines().all(|line| line.chars().count() < 160), "{report}");
-        assert!(report.to_string().contains("wrong"));
+        let mut findings = Findings::new(Path::new("a.yml"), &format!("{}wrong{}", "x ".repeat(300), " y".repeat(300)));
+        findings.fault(Code::InvalidValue, Place { line: 1, column: 601, width: 5 }, "is wrong", "write it");
+        assert!(findings.to_string().lines().all(|line| line.chars().count() < 160), "{findings}");
+        assert!(findings.to_string().contains("wrong"));
     }
 }

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::finding::Report;
+use super::finding::Findings;
 use super::yaml::{self, Node};
 
 /// A checked value and the file it came from.
@@ -13,7 +13,7 @@ pub struct Loaded<T> {
     /// Where it was read.
     pub path: PathBuf,
     /// Its warnings, and where everything stands: further findings are added to a copy.
-    pub report: Report,
+    pub findings: Findings,
 }
 
 /// Why a file gives no value.
@@ -35,9 +35,9 @@ pub enum LoadError {
         /// The first byte that is none.
         at: usize,
     },
-    /// It was read and is refused; the report has every fault.
+    /// It was read and is refused; the findings hold every fault.
     #[error("{0}")]
-    Refused(Box<Report>),
+    Refused(Box<Findings>),
 }
 
 impl LoadError {
@@ -46,7 +46,7 @@ impl LoadError {
         match self {
             Self::Unreadable { path, .. } => format!("check that `{}` is there and may be read", path.display()),
             Self::NotText { path, .. } => format!("save `{}` in UTF-8", path.display()),
-            Self::Refused(report) => format!("check it again with `replicator validate {}`", report.file()),
+            Self::Refused(findings) => format!("check it again with `replicator validate {}`", findings.file()),
         }
     }
 }
@@ -57,7 +57,7 @@ pub struct Examined<T> {
     /// The value; there may be faults although there is one.
     pub value: Option<T>,
     /// The findings.
-    pub report: Report,
+    pub findings: Findings,
 }
 
 impl<T> Examined<T> {
@@ -68,10 +68,10 @@ impl<T> Examined<T> {
     /// [`LoadError::Refused`].
     pub fn accept(self, path: &Path) -> Result<Loaded<T>, LoadError> {
         match self.value {
-            Some(value) if !self.report.is_refused() => {
-                Ok(Loaded { value, path: path.to_owned(), report: self.report })
+            Some(value) if !self.findings.is_refused() => {
+                Ok(Loaded { value, path: path.to_owned(), findings: self.findings })
             }
-            Some(_) | None => Err(LoadError::Refused(Box::new(self.report))),
+            Some(_) | None => Err(LoadError::Refused(Box::new(self.findings))),
         }
     }
 }
@@ -90,14 +90,14 @@ pub fn text(path: &Path) -> Result<String, LoadError> {
 }
 
 /// Reads `text` with `read`, which is given the whole tree.
-pub(crate) fn examine<T>(path: &Path, text: &str, read: impl FnOnce(&Node, &mut Report) -> Option<T>) -> Examined<T> {
-    let mut report = Report::new(path, text);
-    let node = yaml::parse(text, &mut report);
+pub(crate) fn examine<T>(path: &Path, text: &str, read: impl FnOnce(&Node, &mut Findings) -> Option<T>) -> Examined<T> {
+    let mut findings = Findings::new(path, text);
+    let node = yaml::parse(text, &mut findings);
     let value = node.and_then(|node| {
-        let value = read(&node, &mut report);
+        let value = read(&node, &mut findings);
         // Last, for a reader knows better words for the same place.
-        super::read::names_only(&node, &mut report);
+        super::read::names_only(&node, &mut findings);
         value
     });
-    Examined { value, report }
+    Examined { value, findings }
 }

@@ -14,7 +14,7 @@ pub mod yaml;
 
 use std::path::Path;
 
-pub use finding::{Code, Finding, Place, Report, Severity};
+pub use finding::{Code, Finding, Findings, Place, Severity};
 pub use load::{Examined, LoadError, Loaded};
 pub use schema::{Compute, Dns, Gateway, HostSpec, Ingress};
 
@@ -29,10 +29,10 @@ pub fn load(path: &Path) -> Result<Loaded<HostSpec>, LoadError> {
 
 /// Reads a host spec from `text`; `path` names it in findings.
 pub fn examine(path: &Path, text: &str) -> Examined<HostSpec> {
-    load::examine(path, text, |node, report| {
-        let spec = schema::read(node, report);
+    load::examine(path, text, |node, findings| {
+        let spec = schema::read(node, findings);
         if let Some(spec) = &spec {
-            refusals::check(spec, report);
+            refusals::check(spec, findings);
         }
         spec
     })

@@ -13,7 +13,7 @@ fn examined(text: &str) -> Examined<HostSpec> {
 /// The example with `new` in place of `old`, and what is found in it.
 fn edited(old: &str, new: &str) -> String {
     assert!(EXAMPLE.contains(old), "the example has no {old:?}");
-    examined(&EXAMPLE.replace(old, new)).report.to_string()
+    examined(&EXAMPLE.replace(old, new)).findings.to_string()
 }
 
 #[track_caller]
@@ -30,8 +30,8 @@ fn gateway(lines: &str) -> String {
 
 #[test]
 fn example_is_accepted_without_a_warning() {
-    let Examined { value, report } = examined(EXAMPLE);
-    assert!(report.findings().is_empty(), "{report}");
+    let Examined { value, findings } = examined(EXAMPLE);
+    assert!(findings.all().is_empty(), "{findings}");
     let spec = value.unwrap();
     assert_eq!(spec.id.as_str(), "this-machine");
     assert_eq!(spec.state.app.as_str(), "replicator-demo");
@@ -41,8 +41,8 @@ fn example_is_accepted_without_a_warning() {
 #[test]
 fn gateway_fills_in_the_names_of_its_credentials() {
     let text = EXAMPLE.replace(GATEWAY, &gateway("  appFrom: { appId: secret:ourApp }\n"));
-    let Examined { value, report } = examined(&text);
-    assert!(report.findings().is_empty(), "{report}");
+    let Examined { value, findings } = examined(&text);
+    assert!(findings.all().is_empty(), "{findings}");
     let gateway = value.unwrap().gateway.unwrap();
     assert_eq!(gateway.image_ref().unwrap().to_string(), "local:replicator-demo/gateway:1");
     let needed: Vec<_> =
@@ -94,12 +94,12 @@ error: `hosts/a.yml:7:35` gives `no` without quotes, which YAML reads as a boole
   7 | dns: { provider: manual, zones: [ no ] }
     |                                   ^^
 hint: write `- \"no\"`";
-    assert_eq!(examined(text).report.to_string(), whole);
+    assert_eq!(examined(text).findings.to_string(), whole);
 }
 
 #[test]
 fn missing_blocks_are_each_named() {
-    let text = examined("id: a\n").report.to_string();
+    let text = examined("id: a\n").findings.to_string();
     for key in ["namePrefix", "compute", "ingress", "dns", "secrets", "state"] {
         assert!(text.contains(&format!("lacks `{key}`")), "{text}");
     }
@@ -205,7 +205,7 @@ fn port_22_is_opened_by_an_explicit_line_only() {
     let with = |firewall: &str| {
         let text = EXAMPLE.replace("image:\n", "access: { provider: ssh-direct }\nimage:\n");
         examined(&text.replace("  existingHost:", &format!("  firewall: {firewall}\n  existingHost:")))
-            .report
+            .findings
             .to_string()
     };
     assert!(with("{ ssh: false }").contains(says));
@@ -305,8 +305,8 @@ fn keys_without_effect_are_warnings() {
         (GATEWAY, gateway("  appOrigin: https://app.demo.localhost\n")),
     ] {
         let examined = examined(&EXAMPLE.replace(old, &new));
-        assert!(!examined.report.is_refused() && examined.value.is_some(), "{}", examined.report);
-        assert!(examined.report.to_string().contains("warning: "), "{}", examined.report);
+        assert!(!examined.findings.is_refused() && examined.value.is_some(), "{}", examined.findings);
+        assert!(examined.findings.to_string().contains("warning: "), "{}", examined.findings);
     }
 }
 
@@ -317,8 +317,8 @@ proptest! {
         let from = (0..=at).rev().find(|at| EXAMPLE.is_char_boundary(*at)).unwrap_or(0);
         let to = (from + cut..=EXAMPLE.len()).find(|at| EXAMPLE.is_char_boundary(*at)).unwrap_or(EXAMPLE.len());
         let text = [&EXAMPLE[..from], &new, &EXAMPLE[to..]].concat();
-        let Examined { value, report } = examined(&text);
-        prop_assert!(value.is_some() || report.is_refused(), "{text}");
-        prop_assert_eq!(report.to_string().is_empty(), report.findings().is_empty());
+        let Examined { value, findings } = examined(&text);
+        prop_assert!(value.is_some() || findings.is_refused(), "{text}");
+        prop_assert_eq!(findings.to_string().is_empty(), findings.all().is_empty());
     }
 }

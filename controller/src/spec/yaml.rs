@@ -9,7 +9,7 @@ use std::rc::Rc;
 use saphyr_parser::{Event, Parser, ScalarStyle, Span};
 
 use super::credential;
-use super::finding::{Code, Place, Report, quoted};
+use super::finding::{Code, Findings, Place, quoted};
 
 /// Largest file, in bytes: far above any spec, far below what hurts.
 pub const SIZE_MAX: usize = 1024 * 1024;
@@ -80,30 +80,30 @@ impl Node {
     }
 }
 
-/// Reads `text`; every fault goes into `report`. Where the tree cannot be trusted, there is none.
-pub fn parse(text: &str, report: &mut Report) -> Option<Rc<Node>> {
+/// Reads `text`; every fault goes into `findings`. Where the tree cannot be trusted, there is none.
+pub fn parse(text: &str, findings: &mut Findings) -> Option<Rc<Node>> {
     if text.len() > SIZE_MAX {
         let says = format!("starts a file that is too large (got {} bytes, have {SIZE_MAX})", text.len());
-        report.fault(Code::Limit, START, says, "split it, or leave out what is no host spec or fleet file");
+        findings.fault(Code::Limit, START, says, "split it, or leave out what is no host spec or fleet file");
         return None;
     }
-    let tabs = tabs(text, report);
-    let root = Builder::new(report).run(text).filter(|_| !tabs);
+    let tabs = tabs(text, findings);
+    let root = Builder::new(findings).run(text).filter(|_| !tabs);
     if root.is_none() {
-        report.hide_unread();
+        findings.hide_unread();
     }
     root
 }
 
 const START: Place = Place { line: 1, column: 1, width: 1 };
 
-fn tabs(text: &str, report: &mut Report) -> bool {
+fn tabs(text: &str, findings: &mut Findings) -> bool {
     let mut found = false;
     for (index, line) in text.lines().enumerate() {
         if let Some(at) = line.chars().position(|c| c == '\t') {
             found = true;
             let place = Place { line: index + 1, column: at + 1, width: 1 };
-            report.fault(
+            findings.fault(
                 Code::Syntax,
                 place,
                 "has a tab",
@@ -148,7 +148,7 @@ impl Extent {
 struct Stop;
 
 struct Builder<'r> {
-    report: &'r mut Report,
+    findings: &'r mut Findings,
     stack: Vec<Frame>,
     anchors: HashMap<usize, Rc<Node>>,
     written: usize,
@@ -157,8 +157,8 @@ struct Builder<'r> {
 }
 
 impl<'r> Builder<'r> {
-    fn new(report: &'r mut Report) -> Self {
-        Self { report, stack: Vec::new(), anchors: HashMap::new(), written: 0, root: None, documents: 0 }
+    fn new(findings: &'r mut Findings) -> Self {
+        Self { findings, stack: Vec::new(), anchors: HashMap::new(), written: 0, root: None, documents: 0 }
     }
 
     fn run(mut self, text: &str) -> Option<Rc<Node>> {
@@ -169,7 +169,7 @@ impl<'r> Builder<'r> {
                     let marker = error.marker();
                     let place = Place { line: marker.line().max(1), column: marker.col() + 1, width: 1 };
                     let says = format!("is no YAML: {}", error.info());
-                    self.report.fault(
+                    self.findings.fault(
                         Code::Syntax,
                         place,
                         says,
@@ -180,7 +180,7 @@ impl<'r> Builder<'r> {
             }
         }
         let Some(root) = self.root else {
-            self.report.fault(Code::Syntax, START, "starts a file that holds nothing", "write its keys");
+            self.findings.fault(Code::Syntax, START, "starts a file that holds nothing", "write its keys");
             return None;
         };
         if root.size > self.written.saturating_mul(EXPANSION_MAX) {
@@ -188,7 +188,7 @@ impl<'r> Builder<'r> {
                 "starts a file whose aliases make it more than {EXPANSION_MAX} times as large (got {}, written {})",
                 root.size, self.written
             );
-            self.report.fault(Code::Limit, START, says, "write out what the aliases stand for");
+            self.findings.fault(Code::Limit, START, says, "write out what the aliases stand for");
             return None;
         }
         Some(root)
@@ -243,11 +243,11 @@ impl<'r> Builder<'r> {
     }
 
     fn tag(&mut self, place: Place) {
-        self.report.fault(Code::Syntax, place, "has a YAML tag", "leave the tag out; text is marked by quotes");
+        self.findings.fault(Code::Syntax, place, "has a YAML tag", "leave the tag out; text is marked by quotes");
     }
 
     fn stop(&mut self, code: Code, place: Place, says: &str, hint: &str) -> Result<(), Stop> {
-        self.report.fault(code, place, says, hint);
+        self.findings.fault(code, place, says, hint);
         Err(Stop)
     }
 
@@ -258,7 +258,7 @@ impl<'r> Builder<'r> {
 
     fn scalar(&mut self, text: &str, style: ScalarStyle, anchor: usize, place: Place) -> Result<(), Stop> {
         if let Some(kind) = credential::kind(text) {
-            self.report.fault(Code::Credential, place, format!("holds what looks like {kind}"), CREDENTIAL_HINT);
+            self.findings.fault(Code::Credential, place, format!("holds what looks like {kind}"), CREDENTIAL_HINT);
         }
         let plain = style == ScalarStyle::Plain;
         if let Some(Frame::Mapping(frame)) = self.stack.last_mut()
@@ -276,12 +276,12 @@ impl<'r> Builder<'r> {
 
     fn key(&mut self, text: &str, plain: bool, place: Place) -> Result<(), Stop> {
         if plain && text == "<<" {
-            self.report.fault(Code::Syntax, place, "has a merge key", "write out the keys it should bring");
+            self.findings.fault(Code::Syntax, place, "has a merge key", "write out the keys it should bring");
         }
         let Some(Frame::Mapping(frame)) = self.stack.last_mut() else { return Err(Stop) };
         if let Some(first) = frame.seen.insert(text.to_owned(), place) {
             let says = format!("has the key {} a second time", quoted(text));
-            self.report.fault(
+            self.findings.fault(
                 Code::DuplicateKey,
                 place,
                 says,

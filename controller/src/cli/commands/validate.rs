@@ -53,8 +53,8 @@ pub fn run(args: &ValidateArgs, context: &Context) -> Result<Exit, Failure> {
         context.ui.json(&outcome)?;
         return Ok(exit);
     }
-    for report in checked.reports.iter().filter(|report| !report.findings().is_empty()) {
-        context.ui.talk(&format!("{report}\n"));
+    for findings in checked.files.iter().filter(|findings| !findings.all().is_empty()) {
+        context.ui.talk(&format!("{findings}\n"));
     }
     let summary = summary(&outcome);
     if exit == Exit::Done {
@@ -66,10 +66,10 @@ pub fn run(args: &ValidateArgs, context: &Context) -> Result<Exit, Failure> {
 }
 
 fn outcome(checked: &Checked) -> Outcome {
-    let findings: Vec<FindingData> = checked.reports.iter().flat_map(|report| report.data()).collect();
+    let findings: Vec<FindingData> = checked.files.iter().flat_map(|findings| findings.data()).collect();
     let count = |severity| findings.iter().filter(|finding| finding.severity == severity).count();
     Outcome {
-        files: checked.reports.iter().map(|report| report.file().to_owned()).collect(),
+        files: checked.files.iter().map(|findings| findings.file().to_owned()).collect(),
         errors: count(Severity::Error),
         warnings: count(Severity::Warning),
         findings,

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use replicator_protocol::ids::SecretName;
 
-use crate::spec::finding::{Code, Report};
+use crate::spec::finding::{Code, Findings};
 use crate::spec::names::{ImageRef, RepoName, Slug, VariableName, Zone};
 use crate::spec::read::{Block, Field, Key, key, later, once};
 use crate::spec::yaml::Node;
@@ -125,20 +125,20 @@ pub fn is_fleet(node: &Node) -> bool {
 }
 
 /// Reads the whole file. Where something essential is missing there is no fleet, and a finding for each.
-pub(super) fn read(node: &Node, report: &mut Report) -> Option<FleetFile> {
-    let root = Block::root(node, KEYS, report)?;
-    let hosts = hosts(&root, report);
-    let pod_default = match root.get("pod").and_then(|field| field.block(POD, report)) {
-        Some(pod) => pod.get("default").map(|field| field.parsed(RepoName::parse, report)),
+pub(super) fn read(node: &Node, findings: &mut Findings) -> Option<FleetFile> {
+    let root = Block::root(node, KEYS, findings)?;
+    let hosts = hosts(&root, findings);
+    let pod_default = match root.get("pod").and_then(|field| field.block(POD, findings)) {
+        Some(pod) => pod.get("default").map(|field| field.parsed(RepoName::parse, findings)),
         None => None,
     };
-    let developers = root.get("developers").map_or(Some(Vec::new()), |field| developers(&field, report));
-    let zone = match root.get("hostnames").and_then(|field| field.block(HOSTNAMES, report)) {
-        Some(hostnames) => hostnames.get("zone").map(|field| field.parsed(Zone::parse, report)),
+    let developers = root.get("developers").map_or(Some(Vec::new()), |field| developers(&field, findings));
+    let zone = match root.get("hostnames").and_then(|field| field.block(HOSTNAMES, findings)) {
+        Some(hostnames) => hostnames.get("zone").map(|field| field.parsed(Zone::parse, findings)),
         None => None,
     };
-    let repos = root.require("repos", "[ { repo: acme/web, image: … } ]", report);
-    let repos = repos.and_then(|field| repo::read_all(&field, report));
+    let repos = root.require("repos", "[ { repo: acme/web, image: … } ]", findings);
+    let repos = repos.and_then(|field| repo::read_all(&field, findings));
     Some(FleetFile {
         hosts: hosts?,
         pod_default: pod_default.map_or(Some(None), |read| read.map(Some))?,
@@ -148,37 +148,37 @@ pub(super) fn read(node: &Node, report: &mut Report) -> Option<FleetFile> {
     })
 }
 
-fn hosts(root: &Block<'_>, report: &mut Report) -> Option<Vec<PathBuf>> {
+fn hosts(root: &Block<'_>, findings: &mut Findings) -> Option<Vec<PathBuf>> {
     match (root.get("host"), root.get("hosts")) {
-        (Some(field), None) => host(&field, report).map(|host| vec![host]),
+        (Some(field), None) => host(&field, findings).map(|host| vec![host]),
         (None, Some(field)) => {
-            let items = field.list(report)?;
+            let items = field.list(findings)?;
             if items.len() > 1 {
                 let says = "names several hosts, which is not offered by this version (`hosts`)";
-                field.fault(Code::NotOffered, says, "write one; the others take a fleet file of their own", report);
+                field.fault(Code::NotOffered, says, "write one; the others take a fleet file of their own", findings);
             } else if items.is_empty() {
-                field.fault(Code::InvalidValue, "names no host (`hosts`)", "write `host: ./hosts/acme.yml`", report);
+                field.fault(Code::InvalidValue, "names no host (`hosts`)", "write `host: ./hosts/acme.yml`", findings);
             }
-            let hosts: Vec<_> = items.iter().map(|item| host(item, report)).collect();
+            let hosts: Vec<_> = items.iter().map(|item| host(item, findings)).collect();
             if hosts.len() == 1 { hosts.into_iter().collect() } else { None }
         }
         (Some(_), Some(field)) => {
-            report.fault(Code::Conflict, field.place, "has both `host` and `hosts`", "keep one of them");
+            findings.fault(Code::Conflict, field.place, "has both `host` and `hosts`", "keep one of them");
             None
         }
         (None, None) => {
-            root.require("host", "./hosts/this-machine.yml", report);
+            root.require("host", "./hosts/this-machine.yml", findings);
             None
         }
     }
 }
 
-fn host(field: &Field<'_>, report: &mut Report) -> Option<PathBuf> {
-    let text = field.text(report)?;
+fn host(field: &Field<'_>, findings: &mut Findings) -> Option<PathBuf> {
+    let text = field.text(findings)?;
     if text.starts_with("repo:") {
         let says =
             format!("names a host spec in another repository, which is not offered by this version (`{}`)", field.path);
-        field.fault(Code::NotOffered, says, "write the path of a file, as `./hosts/acme.yml`", report);
+        field.fault(Code::NotOffered, says, "write the path of a file, as `./hosts/acme.yml`", findings);
         return None;
     }
     if text.is_empty() {
@@ -186,36 +186,36 @@ fn host(field: &Field<'_>, report: &mut Report) -> Option<PathBuf> {
             Code::InvalidValue,
             format!("names no file (`{}`)", field.path),
             "write the path of a file",
-            report,
+            findings,
         );
         return None;
     }
     Some(PathBuf::from(text))
 }
 
-fn developers(field: &Field<'_>, report: &mut Report) -> Option<Vec<Developer>> {
-    let items = field.list(report)?;
-    let read: Vec<_> = items.iter().map(|item| developer(item, report)).collect();
+fn developers(field: &Field<'_>, findings: &mut Findings) -> Option<Vec<Developer>> {
+    let items = field.list(findings)?;
+    let read: Vec<_> = items.iter().map(|item| developer(item, findings)).collect();
     let slugs = read
         .iter()
         .zip(&items)
         .filter_map(|(developer, item)| Some((developer.as_ref()?.slug.clone(), format!("{}.slug", item.path))));
-    once(slugs, report);
+    once(slugs, findings);
     read.into_iter().collect()
 }
 
-fn developer(field: &Field<'_>, report: &mut Report) -> Option<Developer> {
-    let block = field.block(DEVELOPER, report)?;
-    let slug = block.require("slug", "ada", report).and_then(|field| field.parsed(Slug::parse, report));
+fn developer(field: &Field<'_>, findings: &mut Findings) -> Option<Developer> {
+    let block = field.block(DEVELOPER, findings)?;
+    let slug = block.require("slug", "ada", findings).and_then(|field| field.parsed(Slug::parse, findings));
     if let Some(field) = block.get("sshKeys") {
-        for key in field.list(report).unwrap_or_default() {
-            key.text(report);
+        for key in field.list(findings).unwrap_or_default() {
+            key.text(findings);
         }
-        field.unused("in this version: a pod takes no SSH", report);
+        field.unused("in this version: a pod takes no SSH", findings);
     }
     if let Some(field) = block.get("login") {
-        field.text(report);
-        field.unused("in this version: nobody is looked up at a forge", report);
+        field.text(findings);
+        field.unused("in this version: nobody is looked up at a forge", findings);
     }
     Some(Developer { slug: slug? })
 }

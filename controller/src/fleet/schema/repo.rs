@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{Auth, Env, HostRequirements, Port, Repo};
-use crate::spec::finding::{Code, Report};
+use crate::spec::finding::{Code, Findings};
 use crate::spec::names::{ImageRef, InvalidText, RepoName, VariableName};
 use crate::spec::read::{Field, Key, key, later, once, word};
 
@@ -26,34 +26,34 @@ const REQUIREMENTS: &[Key] = &[key("cpus"), key("memory"), key("storage")];
 /// Most processors that can be asked for.
 const CPUS_MAX: u32 = 1_000_000;
 
-pub(super) fn read_all(field: &Field<'_>, report: &mut Report) -> Option<Vec<Repo>> {
-    let items = field.list(report)?;
-    let repos: Vec<_> = items.iter().map(|item| repo(item, report)).collect();
+pub(super) fn read_all(field: &Field<'_>, findings: &mut Findings) -> Option<Vec<Repo>> {
+    let items = field.list(findings)?;
+    let repos: Vec<_> = items.iter().map(|item| repo(item, findings)).collect();
     let named = repos
         .iter()
         .zip(&items)
         .filter_map(|(repo, item)| Some((repo.as_ref()?.repo.to_string(), format!("{}.repo", item.path))));
-    once(named, report);
+    once(named, findings);
     repos.into_iter().collect()
 }
 
-fn repo(field: &Field<'_>, report: &mut Report) -> Option<Repo> {
-    let block = field.block(KEYS, report)?;
-    let name = block.require("repo", "acme/web", report).and_then(|field| field.parsed(RepoName::parse, report));
-    let enabled = block.get("enabled").map_or(Some(true), |field| field.boolean(report));
+fn repo(field: &Field<'_>, findings: &mut Findings) -> Option<Repo> {
+    let block = field.block(KEYS, findings)?;
+    let name = block.require("repo", "acme/web", findings).and_then(|field| field.parsed(RepoName::parse, findings));
+    let enabled = block.get("enabled").map_or(Some(true), |field| field.boolean(findings));
     // An entry with one of these has its finding already; the image is not missed on top of it.
     let image = match block.get("image") {
         None if block.get("workspace").is_some() || block.get("build").is_some() => None,
         None => {
-            block.require("image", "registry/acme/web@sha256:…", report);
+            block.require("image", "registry/acme/web@sha256:…", findings);
             None
         }
-        Some(field) => image(&field, report),
+        Some(field) => image(&field, findings),
     };
-    let ports = block.get("ports").map_or(Some(Vec::new()), |field| ports(&field, report));
-    let env = block.get("env").map_or(Some(Env::default()), |field| env(&field, report));
+    let ports = block.get("ports").map_or(Some(Vec::new()), |field| ports(&field, findings));
+    let env = block.get("env").map_or(Some(Env::default()), |field| env(&field, findings));
     let host_requirements =
-        block.get("hostRequirements").map_or(Some(HostRequirements::default()), |field| requirements(&field, report));
+        block.get("hostRequirements").map_or(Some(HostRequirements::default()), |field| requirements(&field, findings));
     Some(Repo {
         repo: name?,
         enabled: enabled?,
@@ -64,57 +64,57 @@ fn repo(field: &Field<'_>, report: &mut Report) -> Option<Repo> {
     })
 }
 
-fn image(field: &Field<'_>, report: &mut Report) -> Option<ImageRef> {
-    let image = field.parsed(ImageRef::parse, report)?;
+fn image(field: &Field<'_>, findings: &mut Findings) -> Option<ImageRef> {
+    let image = field.parsed(ImageRef::parse, findings)?;
     match image {
         ImageRef::Tagged { repository, tag } => {
             let says = format!("names the image `{repository}` by the tag `{tag}`, which can move (`{}`)", field.path);
             let hint = format!(
                 "write `{repository}@sha256:…`; `docker buildx imagetools inspect {repository}:{tag}` shows the digest"
             );
-            field.fault(Code::InvalidValue, says, hint, report);
+            field.fault(Code::InvalidValue, says, hint, findings);
             None
         }
         ImageRef::Registry { .. } | ImageRef::Held(_) | ImageRef::Local { .. } => Some(image),
     }
 }
 
-fn ports(field: &Field<'_>, report: &mut Report) -> Option<Vec<Port>> {
-    let items = field.list(report)?;
-    let ports: Vec<_> = items.iter().map(|item| port(item, report)).collect();
+fn ports(field: &Field<'_>, findings: &mut Findings) -> Option<Vec<Port>> {
+    let items = field.list(findings)?;
+    let ports: Vec<_> = items.iter().map(|item| port(item, findings)).collect();
     ports.into_iter().collect()
 }
 
-fn port(field: &Field<'_>, report: &mut Report) -> Option<Port> {
-    let block = field.block(PORT, report)?;
-    let number = block.require("port", "3000", report);
-    let number = number.and_then(|field| field.number(1..=u32::from(u16::MAX), report));
-    let public = block.get("public").map_or(Some(false), |field| field.boolean(report));
+fn port(field: &Field<'_>, findings: &mut Findings) -> Option<Port> {
+    let block = field.block(PORT, findings)?;
+    let number = block.require("port", "3000", findings);
+    let number = number.and_then(|field| field.number(1..=u32::from(u16::MAX), findings));
+    let public = block.get("public").map_or(Some(false), |field| field.boolean(findings));
     let auth = match block.get("auth") {
         None => Some(Auth::Gateway),
-        Some(field) => field.choice(&[word("none"), word("gateway")], report).map(|word| match word {
+        Some(field) => field.choice(&[word("none"), word("gateway")], findings).map(|word| match word {
             "none" => Auth::None,
             // The list above has these two.
             _ => Auth::Gateway,
         }),
     };
     if let (Some(false), Some(field)) = (public, block.get("auth")) {
-        field.unused("without `public: true`", report);
+        field.unused("without `public: true`", findings);
     }
     let port = u16::try_from(number?).ok()?;
     Some(Port { port, public: public?, auth: auth? })
 }
 
-fn env(field: &Field<'_>, report: &mut Report) -> Option<Env> {
-    let block = field.block(ENV, report)?;
-    let plain = block.get("plain").map_or(Some(BTreeMap::new()), |field| plain(&field, report));
+fn env(field: &Field<'_>, findings: &mut Findings) -> Option<Env> {
+    let block = field.block(ENV, findings)?;
+    let plain = block.get("plain").map_or(Some(BTreeMap::new()), |field| plain(&field, findings));
     let secrets = match block.get("secrets") {
         None => Some(Vec::new()),
         Some(field) => {
-            let items = field.list(report)?;
-            let names: Vec<_> = items.iter().map(|item| item.bare_secret(report)).collect();
+            let items = field.list(findings)?;
+            let names: Vec<_> = items.iter().map(|item| item.bare_secret(findings)).collect();
             let named = names.iter().zip(&items).filter_map(|(name, item)| Some((name.clone()?, item.path.clone())));
-            once(named, report);
+            once(named, findings);
             names.into_iter().collect()
         }
     };
@@ -122,23 +122,23 @@ fn env(field: &Field<'_>, report: &mut Report) -> Option<Env> {
     for (index, name) in env.secrets.iter().enumerate() {
         if VariableName::parse(name.as_str()).is_ok_and(|name| env.plain.contains_key(&name)) {
             let says = format!("has `{name}` both in `{}.plain` and as a secret", field.path);
-            let place = report.place(&format!("{}.secrets[{index}]", field.path));
-            report.fault(Code::Conflict, place, says, "keep one of them");
+            let place = findings.place(&format!("{}.secrets[{index}]", field.path));
+            findings.fault(Code::Conflict, place, says, "keep one of them");
         }
     }
     Some(env)
 }
 
-fn plain(field: &Field<'_>, report: &mut Report) -> Option<BTreeMap<VariableName, String>> {
+fn plain(field: &Field<'_>, findings: &mut Findings) -> Option<BTreeMap<VariableName, String>> {
     let mut variables = BTreeMap::new();
     let mut all = true;
-    for (key, value) in field.entries(report)? {
+    for (key, value) in field.entries(findings)? {
         let name = VariableName::parse(key);
         if let Err(invalid) = &name {
             let says = format!("has a key in `{}` that {}", field.path, lead(invalid));
-            report.fault(Code::InvalidValue, value.place, says, format!("write {}", invalid.expected));
+            findings.fault(Code::InvalidValue, value.place, says, format!("write {}", invalid.expected));
         }
-        match (name, value.text(report)) {
+        match (name, value.text(findings)) {
             (Ok(name), Some(text)) => {
                 variables.insert(name, text.to_owned());
             }
@@ -152,11 +152,11 @@ fn lead(invalid: &InvalidText) -> String {
     format!("is no {}", invalid.what)
 }
 
-fn requirements(field: &Field<'_>, report: &mut Report) -> Option<HostRequirements> {
-    let block = field.block(REQUIREMENTS, report)?;
-    let cpus = block.get("cpus").map(|field| field.number(1..=CPUS_MAX, report));
-    let memory = block.get("memory").map(|field| field.parsed(size, report));
-    let storage = block.get("storage").map(|field| field.parsed(size, report));
+fn requirements(field: &Field<'_>, findings: &mut Findings) -> Option<HostRequirements> {
+    let block = field.block(REQUIREMENTS, findings)?;
+    let cpus = block.get("cpus").map(|field| field.number(1..=CPUS_MAX, findings));
+    let memory = block.get("memory").map(|field| field.parsed(size, findings));
+    let storage = block.get("storage").map(|field| field.parsed(size, findings));
     Some(HostRequirements {
         cpus: cpus.map_or(Some(None), |read| read.map(Some))?,
         memory: memory.map_or(Some(None), |read| read.map(Some))?,

@@ -12,7 +12,8 @@ use std::fmt::Display;
 pub(crate) use field::Field;
 pub(crate) use names_only::names_only;
 
-use super::finding::{Code, Place, Report, nearest, quoted};
+use super::credential;
+use super::finding::{Code, Findings, Place, nearest, quoted};
 use super::yaml::{Entry, Node};
 
 /// A key of a block.
@@ -77,8 +78,8 @@ pub(crate) struct Block<'a> {
 
 impl<'a> Block<'a> {
     /// Opens the whole file.
-    pub(crate) fn root(node: &'a Node, keys: &'static [Key], report: &mut Report) -> Option<Self> {
-        Field { path: String::new(), node, place: node.place }.block(keys, report)
+    pub(crate) fn root(node: &'a Node, keys: &'static [Key], findings: &mut Findings) -> Option<Self> {
+        Field { path: String::new(), node, place: node.place }.block(keys, findings)
     }
 
     /// The field under `name`, where it is written.
@@ -88,11 +89,11 @@ impl<'a> Block<'a> {
     }
 
     /// The field under `name`; where it is absent, that is a fault, and `example` what to write.
-    pub(crate) fn require(&self, name: &str, example: &str, report: &mut Report) -> Option<Field<'a>> {
+    pub(crate) fn require(&self, name: &str, example: &str, findings: &mut Findings) -> Option<Field<'a>> {
         let field = self.get(name);
         if field.is_none() {
             let says = format!("lacks `{}`", self.path_of(name));
-            report.fault(Code::MissingKey, self.place, says, format!("write `{name}: {example}` there"));
+            findings.fault(Code::MissingKey, self.place, says, format!("write `{name}: {example}` there"));
         }
         field
     }
@@ -101,20 +102,20 @@ impl<'a> Block<'a> {
         join(&self.path, name)
     }
 
-    fn check_keys(&self, report: &mut Report) {
+    fn check_keys(&self, findings: &mut Findings) {
         let known = || self.keys.iter().map(|key| key.name);
         for entry in self.entries {
-            report.remember(self.path_of(&entry.key), entry.place);
+            findings.remember(self.path_of(&entry.key), entry.place);
             let path = || self.path_of(&entry.key);
             match self.keys.iter().find(|key| key.name == entry.key).map(|key| key.status) {
                 Some(Status::Offered) => {}
                 Some(Status::NotOffered(instead)) => {
                     let says = format!("has `{}`, which is not offered by this version", path());
-                    report.fault(Code::NotOffered, entry.place, says, instead);
+                    findings.fault(Code::NotOffered, entry.place, says, instead);
                 }
                 Some(Status::Renamed(today)) => {
                     let says = format!("has `{}`, which is called `{today}` today", path());
-                    report.fault(Code::RenamedKey, entry.place, says, format!("write `{today}` in its place"));
+                    findings.fault(Code::RenamedKey, entry.place, says, format!("write `{today}` in its place"));
                 }
                 // The merge key has a finding of its own.
                 None if entry.key == "<<" => {}
@@ -126,7 +127,7 @@ impl<'a> Block<'a> {
                     let offered: Vec<_> = offered.map(|key| format!("`{}`", key.name)).collect();
                     let of = if self.path.is_empty() { "the file".into() } else { format!("`{}`", self.path) };
                     let hint = format!("the keys of {of} are {}", offered.join(", "));
-                    report.fault(Code::UnknownKey, entry.place, says, hint);
+                    findings.fault(Code::UnknownKey, entry.place, says, hint);
                 }
             }
         }
@@ -134,15 +135,15 @@ impl<'a> Block<'a> {
 }
 
 /// Reports every value that stands more than once in a list that must hold each once.
-pub(crate) fn once<T: Ord + Display>(items: impl IntoIterator<Item = (T, String)>, report: &mut Report) {
+pub(crate) fn once<T: Ord + Display>(items: impl IntoIterator<Item = (T, String)>, findings: &mut Findings) {
     let mut seen: BTreeMap<T, String> = BTreeMap::new();
     for (item, path) in items {
         if let Some(first) = seen.get(&item) {
-            let first = report.place(first).line;
+            let first = findings.place(first).line;
             let says = format!("gives `{item}` a second time (`{path}`)");
-            report.fault(
+            findings.fault(
                 Code::Conflict,
-                report.place(&path),
+                findings.place(&path),
                 says,
                 format!("keep one of them; the first is on line {first}"),
             );
@@ -153,5 +154,8 @@ pub(crate) fn once<T: Ord + Display>(items: impl IntoIterator<Item = (T, String)
 }
 
 fn join(path: &str, name: &str) -> String {
+    // Keys of the writer's choice stand in messages as parts of a path; one that may be a secret does not.
+    let strange = credential::kind(name).is_some() || credential::is_random(name) || name.contains(char::is_control);
+    let name = if strange { "…" } else { name };
     if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") }
 }

@@ -1,6 +1,6 @@
 //! `access`: how people reach the host.
 
-use crate::spec::finding::{Code, Report};
+use crate::spec::finding::{Code, Findings};
 use crate::spec::read::{Field, Key, key, later_word, word};
 
 /// How people reach the host.
@@ -12,14 +12,14 @@ pub enum Access {
 
 const KEYS: &[Key] = &[key("provider"), key("tailscale")];
 
-pub(super) fn read(field: &Field<'_>, report: &mut Report) -> Option<Access> {
-    let block = field.block(KEYS, report)?;
+pub(super) fn read(field: &Field<'_>, findings: &mut Findings) -> Option<Access> {
+    let block = field.block(KEYS, findings)?;
     let words = [word("ssh-direct"), later_word("tailscale")];
-    let provider = block.require("provider", "ssh-direct", report).and_then(|field| field.choice(&words, report));
+    let provider = block.require("provider", "ssh-direct", findings).and_then(|field| field.choice(&words, findings));
     provider?;
     if let Some(field) = block.get("tailscale") {
         let says = "has a block `access.tailscale` beside `provider: ssh-direct`";
-        report.fault(Code::Conflict, field.place, says, "remove it: a host is reached in one way");
+        findings.fault(Code::Conflict, field.place, says, "remove it: a host is reached in one way");
     }
     Some(Access::SshDirect)
 }

@@ -1,6 +1,6 @@
 //! `compute`: what the host runs on.
 
-use crate::spec::finding::{Code, Report};
+use crate::spec::finding::{Code, Findings};
 use crate::spec::names::Login;
 use crate::spec::read::{Block, Field, Key, key, later_word, word};
 
@@ -68,75 +68,75 @@ const CAPACITY: &[Key] = &[key("cpus"), key("memoryGb"), key("diskGb")];
 /// Largest capacity that is believed: processors, or GiB.
 const CAPACITY_MAX: u32 = 1_000_000;
 
-pub(super) fn read(field: &Field<'_>, report: &mut Report) -> Option<Compute> {
-    let block = field.block(KEYS, report)?;
+pub(super) fn read(field: &Field<'_>, findings: &mut Findings) -> Option<Compute> {
+    let block = field.block(KEYS, findings)?;
     let words = [word("existing-host"), later_word("hetzner"), later_word("aws"), later_word("custom")];
-    let provider = block.require("provider", "existing-host", report);
+    let provider = block.require("provider", "existing-host", findings);
     let written = provider.is_some();
-    let provider = provider.and_then(|field| field.choice(&words, report));
-    other_providers(&block, provider, written, report);
-    ssh_key(&block, report);
-    let firewall = block.get("firewall").map_or(Some(Firewall::default()), |field| firewall(&field, report));
-    let capacity = block.get("capacity").map(|field| capacity(&field, report));
+    let provider = provider.and_then(|field| field.choice(&words, findings));
+    other_providers(&block, provider, written, findings);
+    ssh_key(&block, findings);
+    let firewall = block.get("firewall").map_or(Some(Firewall::default()), |field| firewall(&field, findings));
+    let capacity = block.get("capacity").map(|field| capacity(&field, findings));
     provider?;
-    let host = block.require("existingHost", "{ address: local }", report)?.block(EXISTING_HOST, report)?;
-    let address = host.require("address", "local", report).and_then(|field| address(&field, report));
+    let host = block.require("existingHost", "{ address: local }", findings)?.block(EXISTING_HOST, findings)?;
+    let address = host.require("address", "local", findings).and_then(|field| address(&field, findings));
     let ssh_user = match host.get("sshUser") {
-        Some(field) => field.parsed(Login::parse, report),
+        Some(field) => field.parsed(Login::parse, findings),
         None => Login::parse("root").ok(),
     };
     let capacity = capacity.map_or(Some(None), |read| read.map(Some))?;
     Some(Compute::ExistingHost { address: address?, ssh_user: ssh_user?, firewall: firewall?, capacity })
 }
 
-fn other_providers(block: &Block<'_>, provider: Option<&str>, written: bool, report: &mut Report) {
+fn other_providers(block: &Block<'_>, provider: Option<&str>, written: bool, findings: &mut Findings) {
     for name in ["hetzner", "aws", "custom"] {
         let Some(field) = block.get(name) else { continue };
         if provider.is_some() {
             let says = format!("has a block `{}` beside `provider: existing-host`", field.path);
-            report.fault(Code::Conflict, field.place, says, "remove it: a host is one thing");
+            findings.fault(Code::Conflict, field.place, says, "remove it: a host is one thing");
         } else if !written {
             let says = format!("has `{}`, which is not offered by this version", field.path);
-            report.fault(Code::NotOffered, field.place, says, "write `provider: existing-host` and its block");
+            findings.fault(Code::NotOffered, field.place, says, "write `provider: existing-host` and its block");
         }
     }
 }
 
-fn address(field: &Field<'_>, report: &mut Report) -> Option<Address> {
-    let text = field.text(report)?;
+fn address(field: &Field<'_>, findings: &mut Findings) -> Option<Address> {
+    let text = field.text(findings)?;
     if text == "local" {
         return Some(Address::Local);
     }
     let says = format!("gives an address other than `local`, which is not offered by this version (`{}`)", field.path);
-    field.fault(Code::NotOffered, says, "write `address: local`: this machine", report);
+    field.fault(Code::NotOffered, says, "write `address: local`: this machine", findings);
     None
 }
 
-fn ssh_key(block: &Block<'_>, report: &mut Report) {
+fn ssh_key(block: &Block<'_>, findings: &mut Findings) {
     let Some(field) = block.get("sshKeyFrom") else { return };
-    let Some(pair) = field.block(SSH_KEY_FROM, report) else { return };
+    let Some(pair) = field.block(SSH_KEY_FROM, findings) else { return };
     for (name, default) in [("privateKey", "hostSshPrivateKey"), ("publicKey", "hostSshPublicKey")] {
         if let Some(field) = pair.get(name) {
-            field.secret(default, report);
+            field.secret(default, findings);
         }
     }
-    field.unused("at address `local`: nobody logs in", report);
+    field.unused("at address `local`: nobody logs in", findings);
 }
 
-fn firewall(field: &Field<'_>, report: &mut Report) -> Option<Firewall> {
-    let block = field.block(FIREWALL, report)?;
+fn firewall(field: &Field<'_>, findings: &mut Findings) -> Option<Firewall> {
+    let block = field.block(FIREWALL, findings)?;
     let mut line = |name: &str| match block.get(name) {
-        Some(field) => field.boolean(report).map(Some),
+        Some(field) => field.boolean(findings).map(Some),
         None => Some(None),
     };
     let (ssh, mosh, web) = (line("ssh"), line("mosh"), line("web"));
     Some(Firewall { ssh: ssh?, mosh: mosh?, web: web? })
 }
 
-fn capacity(field: &Field<'_>, report: &mut Report) -> Option<Capacity> {
-    let block = field.block(CAPACITY, report)?;
+fn capacity(field: &Field<'_>, findings: &mut Findings) -> Option<Capacity> {
+    let block = field.block(CAPACITY, findings)?;
     let mut number = |name: &str, example: &str| {
-        block.require(name, example, report).and_then(|field| field.number(1..=CAPACITY_MAX, report))
+        block.require(name, example, findings).and_then(|field| field.number(1..=CAPACITY_MAX, findings))
     };
     let (cpus, memory_gb, disk_gb) = (number("cpus", "4"), number("memoryGb", "16"), number("diskGb", "160"));
     Some(Capacity { cpus: cpus?, memory_gb: memory_gb?, disk_gb: disk_gb? })

@@ -2,7 +2,7 @@
 
 use replicator_protocol::ids::SecretName;
 
-use crate::spec::finding::{Code, Report};
+use crate::spec::finding::{Code, Findings};
 use crate::spec::names::{HostName, ImageRef, ImageRepository, ImageTag, InvalidText};
 use crate::spec::read::{Block, Field, Key, key, later, later_word, word};
 
@@ -147,26 +147,26 @@ const KEYS: &[Key] = &[
 const APP: &[Key] = &[key("serve")];
 const APP_FROM: &[Key] = &[key("appId"), key("privateKey")];
 
-pub(super) fn read(field: &Field<'_>, report: &mut Report) -> Option<Gateway> {
-    let block = field.block(KEYS, report)?;
-    let host = block.require("host", "api.acme.localhost", report);
-    let host = host.and_then(|field| field.parsed(HostName::parse, report));
-    let image_tag = block.require("imageTag", "\"1.0\"", report);
-    let image_tag = image_tag.and_then(|field| field.parsed(ImageTag::parse, report));
-    let image = block.get("image").map(|field| field.parsed(image, report));
+pub(super) fn read(field: &Field<'_>, findings: &mut Findings) -> Option<Gateway> {
+    let block = field.block(KEYS, findings)?;
+    let host = block.require("host", "api.acme.localhost", findings);
+    let host = host.and_then(|field| field.parsed(HostName::parse, findings));
+    let image_tag = block.require("imageTag", "\"1.0\"", findings);
+    let image_tag = image_tag.and_then(|field| field.parsed(ImageTag::parse, findings));
+    let image = block.get("image").map(|field| field.parsed(image, findings));
     if let Some(field) = block.get("appOrigin") {
-        field.text(report);
-        field.unused("any more", report);
+        field.text(findings);
+        field.unused("any more", findings);
     }
-    if let Some(app) = block.get("app").and_then(|field| field.block(APP, report))
+    if let Some(app) = block.get("app").and_then(|field| field.block(APP, findings))
         && let Some(field) = app.get("serve")
     {
-        field.choice(&[word("external"), later_word("host")], report);
+        field.choice(&[word("external"), later_word("host")], findings);
     }
     if let Some(field) = block.get("admit") {
-        admit(&field, report);
+        admit(&field, findings);
     }
-    let credentials = credentials(&block, report);
+    let credentials = credentials(&block, findings);
     let image = image.map_or(Some(None), |read| read.map(Some))?;
     Some(Gateway { host: host?, image, image_tag: image_tag?, credentials: credentials? })
 }
@@ -178,18 +178,18 @@ fn image(text: &str) -> Result<GatewayImage, InvalidText> {
     }
 }
 
-fn admit(field: &Field<'_>, report: &mut Report) {
+fn admit(field: &Field<'_>, findings: &mut Findings) {
     if field.is_mapping() {
         let says = "narrows `gateway.admit`, which is not offered by this version";
-        field.fault(Code::NotOffered, says, "write `admit: any`, or leave it out", report);
+        field.fault(Code::NotOffered, says, "write `admit: any`, or leave it out", findings);
     } else {
-        field.choice(&[word("any"), later_word("all")], report);
+        field.choice(&[word("any"), later_word("all")], findings);
     }
 }
 
-fn credentials(block: &Block<'_>, report: &mut Report) -> Option<Vec<GatewayCredential>> {
+fn credentials(block: &Block<'_>, findings: &mut Findings) -> Option<Vec<GatewayCredential>> {
     let app = match block.get("appFrom") {
-        Some(field) => Some(field.block(APP_FROM, report)?),
+        Some(field) => Some(field.block(APP_FROM, findings)?),
         None => None,
     };
     let read = |setting: &'static CredentialSetting| {
@@ -199,7 +199,7 @@ fn credentials(block: &Block<'_>, report: &mut Report) -> Option<Vec<GatewayCred
         };
         let named = field.is_some();
         let secret = match field {
-            Some(field) => field.secret(setting.default, report),
+            Some(field) => field.secret(setting.default, findings),
             None => SecretName::parse(setting.default).ok(),
         };
         secret.map(|secret| GatewayCredential { setting, secret, named })

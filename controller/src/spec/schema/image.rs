@@ -1,6 +1,6 @@
 //! `image`: images of the engine's own containers.
 
-use crate::spec::finding::Report;
+use crate::spec::finding::Findings;
 use crate::spec::names::ImageRef;
 use crate::spec::read::{Field, Key, key, later};
 
@@ -16,10 +16,10 @@ const KEYS: &[Key] = &[
     later("pull", "remove it: this version pulls without credentials, or uses images the machine holds"),
 ];
 
-pub(super) fn read(field: &Field<'_>, report: &mut Report) -> Option<Image> {
-    let block = field.block(KEYS, report)?;
+pub(super) fn read(field: &Field<'_>, findings: &mut Findings) -> Option<Image> {
+    let block = field.block(KEYS, findings)?;
     let net_image = match block.get("netImage") {
-        Some(field) => Some(field.parsed(ImageRef::parse, report)?),
+        Some(field) => Some(field.parsed(ImageRef::parse, findings)?),
         None => None,
     };
     Some(Image { net_image })

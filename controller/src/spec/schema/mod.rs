@@ -18,7 +18,7 @@ pub use image::Image;
 pub use ingress::Ingress;
 pub use state::{Backend, Secrets, State};
 
-use super::finding::Report;
+use super::finding::Findings;
 use super::names::Slug;
 use super::read::{Block, Key, key, later, renamed};
 use super::yaml::Node;
@@ -65,23 +65,24 @@ const KEYS: &[Key] = &[
 ];
 
 /// Reads the whole file. Where a block is missing or wrong there is no spec, and a finding for each.
-pub(super) fn read(node: &Node, report: &mut Report) -> Option<HostSpec> {
-    let root = Block::root(node, KEYS, report)?;
-    let id = root.require("id", "this-machine", report).and_then(|field| field.parsed(HostId::parse, report));
-    let name_prefix = root.require("namePrefix", "acme", report).and_then(|field| field.parsed(Slug::parse, report));
-    let compute = root.require("compute", "{ provider: existing-host, existingHost: { address: local } }", report);
-    let compute = compute.and_then(|field| compute::read(&field, report));
-    let ingress = root.require("ingress", "{ provider: none }", report);
-    let ingress = ingress.and_then(|field| ingress::read(&field, report));
-    let dns = root.require("dns", "{ provider: manual, zones: [ acme.localhost ] }", report);
-    let dns = dns.and_then(|field| dns::read(&field, report));
-    let access = root.get("access").map(|field| access::read(&field, report));
-    let secrets = root.require("secrets", "{ provider: replicator }", report);
-    let secrets = secrets.and_then(|field| state::read_secrets(&field, report));
-    let state = root.require("state", "{ provider: replicator, replicator: { backend: local } }", report);
-    let state = state.and_then(|field| state::read(&field, report));
-    let image = root.get("image").map(|field| image::read(&field, report));
-    let gateway = root.get("gateway").map(|field| gateway::read(&field, report));
+pub(super) fn read(node: &Node, findings: &mut Findings) -> Option<HostSpec> {
+    let root = Block::root(node, KEYS, findings)?;
+    let id = root.require("id", "this-machine", findings).and_then(|field| field.parsed(HostId::parse, findings));
+    let name_prefix =
+        root.require("namePrefix", "acme", findings).and_then(|field| field.parsed(Slug::parse, findings));
+    let compute = root.require("compute", "{ provider: existing-host, existingHost: { address: local } }", findings);
+    let compute = compute.and_then(|field| compute::read(&field, findings));
+    let ingress = root.require("ingress", "{ provider: none }", findings);
+    let ingress = ingress.and_then(|field| ingress::read(&field, findings));
+    let dns = root.require("dns", "{ provider: manual, zones: [ acme.localhost ] }", findings);
+    let dns = dns.and_then(|field| dns::read(&field, findings));
+    let access = root.get("access").map(|field| access::read(&field, findings));
+    let secrets = root.require("secrets", "{ provider: replicator }", findings);
+    let secrets = secrets.and_then(|field| state::read_secrets(&field, findings));
+    let state = root.require("state", "{ provider: replicator, replicator: { backend: local } }", findings);
+    let state = state.and_then(|field| state::read(&field, findings));
+    let image = root.get("image").map(|field| image::read(&field, findings));
+    let gateway = root.get("gateway").map(|field| gateway::read(&field, findings));
     Some(HostSpec {
         id: id?,
         name_prefix: name_prefix?,

@@ -1,6 +1,6 @@
 //! `state` and `secrets`: where what must not be lost is kept.
 
-use crate::spec::finding::{Code, Report};
+use crate::spec::finding::{Code, Findings};
 use crate::spec::read::{Field, Key, key, later_word, word};
 use crate::state::App;
 
@@ -31,19 +31,19 @@ const KEYS: &[Key] = &[key("provider"), key("replicator")];
 const REPLICATOR: &[Key] = &[key("accountId"), key("app"), key("backend"), key("region")];
 const SECRETS: &[Key] = &[key("provider")];
 
-pub(super) fn read(field: &Field<'_>, report: &mut Report) -> Option<State> {
-    let block = field.block(KEYS, report)?;
-    let provider = block.require("provider", "replicator", report);
-    let provider = provider.and_then(|field| field.choice(&[word("replicator")], report));
-    let block = block.require("replicator", "{ backend: local }", report)?;
+pub(super) fn read(field: &Field<'_>, findings: &mut Findings) -> Option<State> {
+    let block = field.block(KEYS, findings)?;
+    let provider = block.require("provider", "replicator", findings);
+    let provider = provider.and_then(|field| field.choice(&[word("replicator")], findings));
+    let block = block.require("replicator", "{ backend: local }", findings)?;
     let place = block.place;
-    let block = block.block(REPLICATOR, report)?;
+    let block = block.block(REPLICATOR, findings)?;
     let words = [word("local"), later_word("cloudflare"), later_word("aws")];
     let backend = match block.get("backend") {
-        Some(field) => field.choice(&words, report),
+        Some(field) => field.choice(&words, findings),
         None => {
             let says = "lacks `state.replicator.backend`, and its default `cloudflare` is not offered by this version";
-            report.fault(Code::NotOffered, place, says, "write `backend: local` there");
+            findings.fault(Code::NotOffered, place, says, "write `backend: local` there");
             None
         }
     };
@@ -51,12 +51,12 @@ pub(super) fn read(field: &Field<'_>, report: &mut Report) -> Option<State> {
         for (name, owner) in [("accountId", "cloudflare"), ("region", "aws")] {
             if let Some(field) = block.get(name) {
                 let says = format!("has `{}`, which belongs to `backend: {owner}`", field.path);
-                report.fault(Code::Conflict, field.place, says, "remove it: `local` needs no account");
+                findings.fault(Code::Conflict, field.place, says, "remove it: `local` needs no account");
             }
         }
     }
     let app = match block.get("app") {
-        Some(field) => field.parsed(App::parse, report),
+        Some(field) => field.parsed(App::parse, findings),
         None => App::parse(App::DEFAULT).ok(),
     };
     provider?;
@@ -64,9 +64,9 @@ pub(super) fn read(field: &Field<'_>, report: &mut Report) -> Option<State> {
     Some(State { app: app?, backend: Backend::Local })
 }
 
-pub(super) fn read_secrets(field: &Field<'_>, report: &mut Report) -> Option<Secrets> {
-    let block = field.block(SECRETS, report)?;
+pub(super) fn read_secrets(field: &Field<'_>, findings: &mut Findings) -> Option<Secrets> {
+    let block = field.block(SECRETS, findings)?;
     let words = [word("replicator"), later_word("factory-secrets")];
-    block.require("provider", "replicator", report)?.choice(&words, report)?;
+    block.require("provider", "replicator", findings)?.choice(&words, findings)?;
     Some(Secrets::Replicator)
 }
