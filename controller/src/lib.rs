@@ -6,6 +6,8 @@ pub mod compiler;
 pub mod fleet;
 pub mod home;
 pub mod keys;
+pub mod link;
+pub mod publisher;
 pub mod secrets;
 pub mod spec;
 pub mod state;

@@ -51,6 +51,9 @@ pub enum Output {
 /// The commands, one file each in `cli/commands/`.
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// Set up the broker that hosts and controller meet at.
+    #[command(subcommand)]
+    Broker(commands::broker_init::Command),
     /// Check host specs and fleet files, offline.
     Validate(commands::validate::ValidateArgs),
     /// Keep the values behind `secret:NAME`.

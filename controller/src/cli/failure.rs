@@ -169,6 +169,11 @@ macro_rules! hinted {
 hinted!(
     crate::fleet::together::CheckError,
     crate::home::HomeError,
+    crate::keys::KeysError,
+    crate::keys::admission::AdmissionError,
+    crate::keys::broker::InitError,
+    crate::link::LinkError,
+    crate::publisher::accounts::AccountsError,
     crate::secrets::StoreError,
     crate::secrets::Missing
 );

@@ -86,6 +86,18 @@ impl Member {
     }
 }
 
+/// The text `member` connects with: its JWT and its seed.
+///
+/// # Errors
+///
+/// [`KeysError::File`] where it is absent or others can read it.
+pub fn credentials(fleet: &FleetFolder, member: Member) -> Result<zeroize::Zeroizing<String>, KeysError> {
+    let path = fleet.credentials().join(member.name());
+    let bytes = files::read_private(&path)?;
+    let text = std::str::from_utf8(&bytes).map_err(|_| KeysError::Malformed { path, want: "a credential" })?;
+    Ok(zeroize::Zeroizing::new(text.to_owned()))
+}
+
 /// The file of the NATS key `name`.
 pub(super) fn path(fleet: &FleetFolder, name: &str) -> PathBuf {
     fleet.keys().join("broker").join(name)

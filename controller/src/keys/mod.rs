@@ -3,7 +3,9 @@
 //! Private keys lie in the fleet's folder, one file each, 0600. Nothing here decides what a host should be.
 
 pub mod accounts;
+pub mod admission;
 pub mod broker;
+pub mod certificates;
 mod files;
 mod jwt;
 pub mod keyring;

@@ -1,5 +1,6 @@
 //! One file for each command: its arguments, and what it does with them.
 
+pub mod broker_init;
 pub mod secrets;
 pub mod validate;
 
@@ -13,6 +14,7 @@ use super::{Context, Exit, Failure};
 /// The [`Failure`] to show.
 pub async fn run(command: Command, context: &Context) -> Result<Exit, Failure> {
     match command {
+        Command::Broker(command) => broker_init::run(command, context),
         Command::Validate(args) => validate::run(&args, context),
         Command::Secrets(command) => secrets::run(command, context).await,
     }

@@ -1,0 +1,162 @@
+//! One connection to the broker: TLS first under the pinned authority and name, or plain text on this machine.
+
+use std::time::Duration;
+
+use async_nats::{Client, ConnectErrorKind, ConnectOptions, ServerAddr};
+
+use super::tls;
+use crate::home::FleetFolder;
+use crate::keys::accounts::{self, Member};
+use crate::keys::settings::Broker;
+use crate::keys::{KeysError, Settings};
+
+/// How long a connection may take to be there.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long one answer may take: a broker that syncs every write to a slow disk needs seconds at worst.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
+/// The oldest broker whose streams behave as ours have to: per-subject refusal, and direct gets of batches.
+const OLDEST: (u64, u64) = (2, 12);
+
+/// The broker cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum LinkError {
+    /// The fleet's settings or the credential cannot be read.
+    #[error(transparent)]
+    Keys(#[from] KeysError),
+    /// The credential is none.
+    #[error("`creds/{user}` of the fleet is not a broker credential")]
+    Credential {
+        /// Whose.
+        user: &'static str,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The authority in the settings cannot be used.
+    #[error("the broker's certificate authority in `fleet.toml` cannot be used: {why}")]
+    Authority {
+        /// Why.
+        why: String,
+    },
+    /// An address is none.
+    #[error("`{url}` is not an address of a broker")]
+    Address {
+        /// The address.
+        url: String,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// Nobody answers, or not as the broker.
+    #[error("cannot reach the broker at {urls}")]
+    Unreachable {
+        /// Where it should be.
+        urls: String,
+        /// Why.
+        source: async_nats::ConnectError,
+    },
+    /// The broker does not know the credential.
+    #[error("the broker at {urls} refuses the credential `{user}`")]
+    Denied {
+        /// Where.
+        urls: String,
+        /// Whose.
+        user: &'static str,
+        /// What it said.
+        source: async_nats::ConnectError,
+    },
+    /// The broker is too old.
+    #[error("the broker is too old (got nats-server {got}, need {}.{} or later)", OLDEST.0, OLDEST.1)]
+    TooOld {
+        /// Its version.
+        got: String,
+    },
+}
+
+impl LinkError {
+    /// One line that names the next action.
+    pub fn hint(&self) -> String {
+        match self {
+            Self::Keys(error) => error.hint(),
+            Self::Credential { .. } => "restore the folder `creds` of the fleet from a backup".into(),
+            Self::Authority { .. } | Self::Address { .. } => "restore `fleet.toml` from a backup".into(),
+            Self::Unreachable { source, .. } if matches!(source.kind(), ConnectErrorKind::Tls) => {
+                "another broker may listen there; compare its certificate with `broker/tls/ca.pem` of the fleet".into()
+            }
+            Self::Unreachable { .. } => {
+                "start it with `nats-server -c` and the `nats.conf` in the fleet's folder `broker`".into()
+            }
+            Self::Denied { .. } => {
+                "start the broker with the `nats.conf` of this fleet; another fleet's broker may listen there".into()
+            }
+            Self::TooOld { .. } => "install a current nats-server; older ones silently ignore limits we rely on".into(),
+        }
+    }
+}
+
+/// Connects to the fleet's broker as `user`.
+///
+/// Answers are waited for up to 10 seconds; a connection that breaks later is made again by itself.
+///
+/// # Errors
+///
+/// [`LinkError`].
+pub async fn connect(fleet: &FleetFolder, member: Member) -> Result<Client, LinkError> {
+    let settings = Settings::load(fleet)?.broker;
+    let user = member.name();
+    let credentials = accounts::credentials(fleet, member)?;
+    let options = ConnectOptions::with_credentials(&credentials);
+    let options = options.map_err(|source| LinkError::Credential { user, source })?;
+    let options = options
+        .name(format!("replicator {user}"))
+        .custom_inbox_prefix(member.inbox_prefix())
+        .connection_timeout(CONNECT_TIMEOUT)
+        .request_timeout(Some(REQUEST_TIMEOUT))
+        .ignore_discovered_servers()
+        .event_callback(|event| async move { tracing::info!(%event, "broker link") });
+    let options = if settings.insecure_loopback {
+        options
+    } else {
+        options.tls_first().tls_client_config(tls::client(&settings).map_err(|why| LinkError::Authority { why })?)
+    };
+    let client = options.connect(addresses(&settings)?).await.map_err(|source| failed(&settings, user, source))?;
+    let got = client.server_info().version;
+    if is_old(&got) { Err(LinkError::TooOld { got }) } else { Ok(client) }
+}
+
+fn addresses(settings: &Broker) -> Result<Vec<ServerAddr>, LinkError> {
+    let address = |url: &String| url.parse().map_err(|source| LinkError::Address { url: url.clone(), source });
+    settings.urls.iter().map(address).collect()
+}
+
+fn failed(settings: &Broker, user: &'static str, source: async_nats::ConnectError) -> LinkError {
+    let urls = settings.urls.iter().map(|url| format!("`{url}`")).collect::<Vec<_>>().join(", ");
+    match source.kind() {
+        ConnectErrorKind::AuthorizationViolation | ConnectErrorKind::Authentication => {
+            LinkError::Denied { urls, user, source }
+        }
+        ConnectErrorKind::ServerParse
+        | ConnectErrorKind::Dns
+        | ConnectErrorKind::TimedOut
+        | ConnectErrorKind::Tls
+        | ConnectErrorKind::Io
+        | ConnectErrorKind::MaxReconnects => LinkError::Unreachable { urls, source },
+    }
+}
+
+fn is_old(version: &str) -> bool {
+    let mut numbers = version.split('.').map_while(|number| number.parse::<u64>().ok());
+    (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0)) < OLDEST
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn broker_older_than_the_limits_we_rely_on_is_refused() {
+        for (version, old) in
+            [("2.9.10", true), ("2.11.4", true), ("2.12.0", false), ("2.15.1-RC.1", false), ("", true)]
+        {
+            assert_eq!(is_old(version), old, "{version}");
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! Host accounts at the broker: pushed, compared and removed as it runs, without a reload.
+
+use std::time::Duration;
+
+use async_nats::Client;
+use nkeys::{KeyPair, KeyPairType};
+use replicator_protocol::ids::HostUid;
+use serde_json::Value;
+
+use crate::home::FleetFolder;
+use crate::keys::KeysError;
+use crate::keys::accounts::{self, Member};
+use crate::link::{self, LinkError};
+use crate::state;
+
+/// How long the broker may take to answer about an account.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
+const UPDATE: &str = "$SYS.REQ.CLAIMS.UPDATE";
+const DELETE: &str = "$SYS.REQ.CLAIMS.DELETE";
+
+/// A host's account could not be pushed or removed.
+#[derive(Debug, thiserror::Error)]
+pub enum AccountsError {
+    /// A key or token could not be had; the broker was not asked.
+    #[error(transparent)]
+    Keys(#[from] KeysError),
+    /// The broker cannot be reached.
+    #[error(transparent)]
+    Link(#[from] LinkError),
+    /// The broker did not answer; whether it did it is unknown.
+    #[error("the broker gave no answer about the account of host `{uid}`")]
+    Silent {
+        /// Whose.
+        uid: HostUid,
+        /// Why.
+        source: async_nats::RequestError,
+    },
+    /// The host's broker key is none.
+    #[error("the broker key of host `{uid}` is not the public key of a user")]
+    NotAUser {
+        /// Whose.
+        uid: HostUid,
+    },
+    /// The broker refused.
+    #[error("the broker refuses the account of host `{uid}`: {said}")]
+    Refused {
+        /// Whose.
+        uid: HostUid,
+        /// What it said.
+        said: String,
+    },
+}
+
+impl AccountsError {
+    /// One line that names the next action.
+    pub fn hint(&self) -> String {
+        match self {
+            Self::Keys(error) => error.hint(),
+            Self::Link(error) => error.hint(),
+            Self::NotAUser { .. } => "enrol the host again".into(),
+            Self::Silent { .. } => "run the command again: pushing an account twice is the same as once".into(),
+            Self::Refused { .. } => {
+                "start the broker with the `nats.conf` of this fleet; another fleet's broker may listen there".into()
+            }
+        }
+    }
+}
+
+/// Gives the host an account of its own, pushes it to the broker, and returns the token that admits the broker
+/// key `nats_key` (`U…`) to it. The token has no end; [`remove_host`] is the end.
+///
+/// Twice gives the same account.
+///
+/// # Errors
+///
+/// [`AccountsError`]; run it again.
+pub async fn admit_host(folder: &FleetFolder, uid: &HostUid, nats_key: &str) -> Result<String, AccountsError> {
+    let is_user = KeyPair::from_public_key(nats_key).is_ok_and(|pair| pair.key_pair_type() == KeyPairType::User);
+    if !is_user {
+        return Err(AccountsError::NotAUser { uid: uid.clone() });
+    }
+    let account = accounts::host_account(folder, uid, nats_key, state::now() / 1000)?;
+    let client = link::connect(folder, Member::System).await?;
+    push(&client, uid, &account.account_jwt).await?;
+    Ok(account.user_jwt)
+}
+
+/// Ends the host's account: what is connected through it is cut off, and its key is forgotten.
+///
+/// # Errors
+///
+/// [`AccountsError`]; run it again.
+pub async fn remove_host(folder: &FleetFolder, uid: &HostUid) -> Result<(), AccountsError> {
+    let Some(id) = accounts::id(folder, uid)? else { return Ok(()) };
+    let request = accounts::removal(folder, &id, state::now() / 1000)?;
+    let client = link::connect(folder, Member::System).await?;
+    ask(&client, uid, DELETE.into(), request).await?;
+    Ok(accounts::forget(folder, uid)?)
+}
+
+/// Pushes every host account kept in `folder` that the broker does not hold as it lies here; returns whose.
+///
+/// # Errors
+///
+/// [`AccountsError`]; those before it are pushed.
+pub async fn push_missing(folder: &FleetFolder, client: &Client) -> Result<Vec<HostUid>, AccountsError> {
+    let mut pushed = Vec::new();
+    for (uid, id, token) in accounts::kept_accounts(folder)? {
+        let held = request(client, &uid, format!("$SYS.REQ.ACCOUNT.{id}.CLAIMS.LOOKUP"), String::new()).await?;
+        if held != token.as_bytes() {
+            push(client, &uid, &token).await?;
+            pushed.push(uid);
+        }
+    }
+    Ok(pushed)
+}
+
+async fn push(client: &Client, uid: &HostUid, token: &str) -> Result<(), AccountsError> {
+    ask(client, uid, UPDATE.into(), token.to_owned()).await
+}
+
+/// Sends `body` and expects the broker's yes.
+async fn ask(client: &Client, uid: &HostUid, subject: String, body: String) -> Result<(), AccountsError> {
+    let answer = request(client, uid, subject, body).await?;
+    let answer: Value = serde_json::from_slice(&answer).unwrap_or_default();
+    if answer["data"]["code"] == 200 {
+        return Ok(());
+    }
+    let said = [&answer["error"]["description"], &answer["data"]["message"]].into_iter().find_map(Value::as_str);
+    let said = said.unwrap_or("no reason given").to_owned();
+    Err(AccountsError::Refused { uid: uid.clone(), said })
+}
+
+async fn request(client: &Client, uid: &HostUid, subject: String, body: String) -> Result<bytes::Bytes, AccountsError> {
+    let request = async_nats::Request::new().payload(body.into()).timeout(Some(ANSWER_TIMEOUT));
+    let answer = client.send_request(subject, request).await;
+    Ok(answer.map_err(|source| AccountsError::Silent { uid: uid.clone(), source })?.payload)
+}
