@@ -3,6 +3,9 @@
 //! A bundle and two messages come in; two messages go out, and at the end the host is a member of its fleet.
 //! Until the grant holds, nothing but fresh keys is on disk.
 
+use std::fs;
+use std::path::Path;
+
 use bytes::Bytes;
 use replicator_protocol::declaration::LEVEL;
 use replicator_protocol::enrolment::{self, EnrolBundle, Token};
@@ -133,6 +136,10 @@ impl Enrolment {
         let root = self.keyrings.first().map(|root| replicator_protocol::ids::Digest::of(root));
         let root = root.unwrap_or(self.keyring.document());
         let membership = Membership::new(self.token.fleet, self.token.host, granted.uid, root);
+        match Membership::load(&self.layout.trust()) {
+            Ok(former) if former.uid != membership.uid => set_former_aside(&self.layout, &former)?,
+            Ok(_) | Err(_) => {}
+        }
         durable::replace(&self.layout.keys().join(CERTIFICATE), &granted.certificate_envelope, 0o600)?;
         durable::replace(&self.layout.link_credential(), granted.nats_jwt.as_bytes(), 0o600)?;
         Trusted::keep_all(&self.layout.trust(), &self.keyrings)?;
@@ -140,6 +147,35 @@ impl Enrolment {
         membership.keep(&self.layout.trust())?;
         Ok(membership)
     }
+}
+
+/// What this machine lacks, in words, sorted.
+#[must_use]
+pub fn missing() -> Vec<String> {
+    let without = |path: &str, what: &str| (!Path::new(path).exists()).then(|| what.to_owned());
+    [without("/var/run/docker.sock", "docker"), without("/run/systemd/system", "systemd")]
+        .into_iter()
+        .flatten()
+        .collect()
+}
+
+/// Puts what belongs to the host's former number aside: another number has another history.
+fn set_former_aside(layout: &Layout, former: &Membership) -> Result<(), FileError> {
+    let aside = layout.state().join(format!("before-{}", former.uid));
+    durable::folder(&aside)?;
+    let [first, second] = layout.anchors();
+    let database = layout.ledger_database();
+    let database = database.parent().unwrap_or(&database).to_owned();
+    for path in [first, second, layout.declarations(), database, layout.projections()] {
+        let Some(name) = path.file_name() else { continue };
+        match fs::rename(&path, aside.join(name)) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                return Err(FileError::new("set aside", &path, error));
+            }
+            Ok(()) | Err(_) => {}
+        }
+    }
+    layout.make_folders()
 }
 
 fn abilities(missing: Vec<String>) -> Abilities {

@@ -17,6 +17,7 @@ use super::error::{AppendError, OpenError, ReadError};
 use super::schema;
 use super::verify::{Damage, kind_of, verify};
 use crate::clock::Clock;
+use crate::config::Layout;
 
 /// The folder of the database and its side files, inside the agent's state folder. They stand in a folder of
 /// their own so that one rename sets all of them aside: see `docs/decisions/0003-ledger-in-a-folder.md`.
@@ -219,6 +220,23 @@ pub fn set_aside(folder: &Path, host: &HostUid, clock: Arc<dyn Clock>, damage: &
         last_good_hash: Bytes::copy_from_slice(&head.hash.0),
     });
     Ledger::open_with(folder, host, clock, first)
+}
+
+/// Whether another process writes the ledger: an agent runs here.
+///
+/// # Errors
+///
+/// [`OpenError::File`] where the lock cannot be looked at.
+pub fn is_held(layout: &Layout) -> Result<bool, OpenError> {
+    let path = layout.ledger_lock();
+    if !path.exists() {
+        return Ok(false);
+    }
+    match lock(&path) {
+        Ok(_released) => Ok(false),
+        Err(OpenError::Locked(_)) => Ok(true),
+        Err(error) => Err(error),
+    }
 }
 
 fn version() -> String {

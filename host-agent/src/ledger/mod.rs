@@ -8,11 +8,14 @@
 
 mod error;
 mod log;
+pub mod projections;
+mod reader;
 mod schema;
 mod shared;
 mod verify;
 
 pub use error::{AppendError, OpenError, ReadError};
-pub use log::{Entry, Head, Ledger, set_aside};
+pub use log::{Entry, Head, Ledger, is_held, set_aside};
+pub use reader::Reader;
 pub use shared::SharedLedger;
 pub use verify::{Damage, verify};

@@ -1,0 +1,107 @@
+//! `enrol --stdio`: the messages of first contact as frames on stdin and stdout.
+//!
+//! A frame is a big-endian length of four bytes, then that many bytes. In: bundle, challenge, grant. Out:
+//! introduction, answer. Talk goes to stderr.
+
+use std::io::{self, Read, Write};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use replicator_protocol::enrolment::{EnrolBundle, FRAME_MAX};
+use replicator_protocol::wire::event::Enrolled;
+use replicator_protocol::wire::event::event::Body;
+use zeroize::Zeroizing;
+
+use super::failure::Failure;
+use super::output;
+use crate::clock::{Clock, SystemClock};
+use crate::config::Layout;
+use crate::keys::enrolment::{EnrolError, Enrolment, missing};
+use crate::ledger::{self, Ledger};
+
+pub(super) fn over_stdio(layout: &Layout, again: bool) -> Result<(), Failure> {
+    let (mut stdin, mut stdout) = (io::stdin().lock(), io::stdout().lock());
+    let bundle = Zeroizing::new(receive(&mut stdin, "the bundle")?);
+    let bundle: EnrolBundle = serde_json::from_slice(&bundle)
+        .map_err(|_| Failure::message("the first frame is no enrolment bundle").into_usage())?;
+    if ledger::is_held(layout)? {
+        let hint = "stop the running agent first, then enrol again";
+        return Err(Failure::message("an agent is running here").hint(hint));
+    }
+    let clock = SystemClock;
+    let started = Enrolment::begin(layout, &bundle, missing(), (clock.wall_time(), again));
+    let (mut enrolment, introduction) = started.map_err(told)?;
+    send(&mut stdout, &introduction)?;
+    let challenge = Bytes::from(receive(&mut stdin, "the challenge")?);
+    let answer = enrolment.answer(&challenge).map_err(told)?;
+    send(&mut stdout, &answer)?;
+    let grant = Bytes::from(receive(&mut stdin, "the grant")?);
+    let membership = enrolment.finish(&grant).map_err(told)?;
+
+    let mut ledger = Ledger::open(&layout.ledger(), &membership.uid, Arc::new(clock))?;
+    let enrolled = Enrolled {
+        fleet: membership.fleet.to_string(),
+        host: membership.host.to_string(),
+        root: membership.root().map(|root| Bytes::copy_from_slice(&root.0)).unwrap_or_default(),
+        token_id: bundle.token().map(|token| Bytes::copy_from_slice(&token.id)).unwrap_or_default(),
+    };
+    ledger.append(None, vec![Body::Enrolled(enrolled)])?;
+    output::talk(&format!("Enrolled as {} of fleet {}", membership.host, membership.fleet));
+    Ok(())
+}
+
+fn told(error: EnrolError) -> Failure {
+    let failure = Failure::error(&error);
+    match &error {
+        EnrolError::AlreadyEnrolled(_) => failure.hint("to enrol it again on purpose, add `--again`"),
+        EnrolError::Config(_) => failure.hint("correct the settings the controller sends").into_usage(),
+        EnrolError::File(_) | EnrolError::Key(_) | EnrolError::Membership(_) => {
+            failure.hint("run the agent as root, and see that the disk has room")
+        }
+        EnrolError::Refused(_) => failure,
+    }
+}
+
+/// Reads one frame; `what` names it in errors.
+fn receive(stream: &mut impl Read, what: &str) -> Result<Vec<u8>, Failure> {
+    let cut = |error: io::Error| Failure::message(&format!("{what} did not arrive")).caused_by(&error).into_usage();
+    let mut length = [0; 4];
+    stream.read_exact(&mut length).map_err(cut)?;
+    let length = usize::try_from(u32::from_be_bytes(length)).unwrap_or(usize::MAX);
+    if length > FRAME_MAX {
+        let says = format!("{what} is larger than a frame may be (got {length} bytes, have {FRAME_MAX})");
+        return Err(Failure::message(&says).into_usage());
+    }
+    let mut frame = vec![0; length];
+    stream.read_exact(&mut frame).map_err(cut)?;
+    Ok(frame)
+}
+
+fn send(stream: &mut impl Write, frame: &Bytes) -> Result<(), Failure> {
+    let length = u32::try_from(frame.len()).unwrap_or(u32::MAX);
+    let sent =
+        stream.write_all(&length.to_be_bytes()).and_then(|()| stream.write_all(frame)).and_then(|()| stream.flush());
+    sent.map_err(|error| Failure::message("the controller went away").caused_by(&error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frame_comes_back_as_it_was_sent() {
+        let mut wire = Vec::new();
+        send(&mut wire, &Bytes::from_static(b"hello")).unwrap();
+        send(&mut wire, &Bytes::new()).unwrap();
+        let mut stream = &wire[..];
+        assert_eq!(receive(&mut stream, "it").unwrap(), b"hello");
+        assert_eq!(receive(&mut stream, "it").unwrap(), b"");
+        assert!(receive(&mut stream, "it").unwrap_err().to_string().starts_with("error: it did not arrive"));
+    }
+
+    #[test]
+    fn frame_above_the_limit_is_refused_before_it_is_read() {
+        let error = receive(&mut &[0xff, 0xff, 0xff, 0xff][..], "the bundle").unwrap_err();
+        assert!(error.to_string().contains("larger than a frame"));
+    }
+}

@@ -1,0 +1,151 @@
+//! `ledger show`, `ledger verify` and `ledger replay`.
+
+use prost::Message as _;
+use replicator_protocol::event_words;
+use replicator_protocol::wire::event::Event;
+use replicator_protocol::wire::event::event::Body;
+use serde::Serialize;
+use serde_json::json;
+
+use super::args::Output;
+use super::failure::Failure;
+use super::output::{self, moment, table};
+use crate::config::Layout;
+use crate::ledger::projections::Projections;
+use crate::ledger::{Entry, Reader};
+
+/// Entries read at once.
+const PAGE: u32 = 1000;
+
+fn reader(layout: &Layout) -> Result<Reader, Failure> {
+    let none = || Failure::message("this host has no ledger yet").hint("enrol it: `replicator host up`");
+    Reader::open(&layout.ledger_database())?.ok_or_else(none)
+}
+
+/// One entry, for people and programs; never a value of a secret, for the ledger holds none.
+#[derive(Debug, Serialize)]
+struct Line {
+    number: u64,
+    at: u64,
+    kind: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    declaration: Option<String>,
+    says: String,
+    hash: String,
+}
+
+impl Line {
+    fn of(entry: &Entry) -> Self {
+        let event = Event::decode(entry.payload.clone()).unwrap_or_default();
+        let of = event.declaration.as_ref().map(|of| format!("{}/{}", of.epoch, of.sequence));
+        Self {
+            number: entry.number,
+            at: event.wall_time,
+            kind: event.body.as_ref().map_or("unknown", event_words::kind),
+            declaration: of,
+            says: event.body.as_ref().map(says).unwrap_or_default(),
+            hash: entry.hash.to_string(),
+        }
+    }
+}
+
+/// What an event says, in one line.
+fn says(body: &Body) -> String {
+    match body {
+        Body::ChainStarted(body) => format!("agent {}", body.agent_version),
+        Body::AgentStarted(body) => format!("agent {}, {}", body.agent_version, body.supervisor),
+        Body::Enrolled(body) => format!("{} of fleet {}", body.host, body.fleet),
+        Body::DeclarationAccepted(body) => format!("{} resources", body.resources),
+        Body::DeclarationRefused(body) => {
+            let fields = body.fields.iter().map(|(name, value)| format!("{name} {value}")).collect::<Vec<_>>();
+            format!("{} {}", body.code, fields.join(", ")).trim_end().to_owned()
+        }
+        Body::DeclarationSuperseded(body) => format!("sequences {} to {}", body.first, body.last),
+        Body::Equivocation(body) => format!("{} and {}", short(&body.accepted), short(&body.other)),
+        Body::StepsPlanned(body) => {
+            let steps = body.steps.iter().map(|step| format!("{} {}", event_words::action(step.action), step.resource));
+            steps.collect::<Vec<_>>().join(", ")
+        }
+        Body::StepFinished(body) => body.result.as_ref().map_or_else(String::new, |result| {
+            let failure = result.failure.as_ref().map(|failure| format!(" ({})", failure.code)).unwrap_or_default();
+            format!("{} {}{failure}", result.resource, event_words::outcome(result.outcome))
+        }),
+        Body::ApplyReported(body) => {
+            let changed = body.results.iter().filter(|result| event_words::outcome(result.outcome) != "unchanged");
+            let trigger = event_words::trigger(body.trigger);
+            format!("{trigger}: {} resources, {} not unchanged", body.results.len(), changed.count())
+        }
+        Body::DriftFound(body) => format!("{} {}", body.resource, body.what),
+        Body::KeyringAccepted(body) => format!("version {}", body.version),
+        Body::LedgerSetAside(body) => format!("{}; last good entry {}", body.reason, body.last_good_number),
+        Body::ClockFault(body) => format!("{}: {} ms", body.source, body.offset),
+        Body::OriginalKept(body) => format!("{} {}", body.resource, body.path),
+    }
+}
+
+fn short(hash: &[u8]) -> String {
+    hex::encode(hash).chars().take(12).collect()
+}
+
+pub(super) fn show(layout: &Layout, (after, limit): (u64, u32), form: Output) -> Result<(), Failure> {
+    let reader = reader(layout)?;
+    let (mut after, mut left) = (after, limit);
+    let mut rows = Vec::new();
+    while left > 0 {
+        let page = reader.read_after(after, left.min(PAGE))?;
+        let Some(last) = page.last() else { break };
+        after = last.number;
+        left = left.saturating_sub(u32::try_from(page.len()).unwrap_or(u32::MAX));
+        for line in page.iter().map(Line::of) {
+            match form {
+                Output::Json => output::json(&line, false)?,
+                Output::Human => rows.push(vec![
+                    line.number.to_string(),
+                    moment(line.at),
+                    line.declaration.unwrap_or_default(),
+                    line.kind.to_owned(),
+                    line.says,
+                ]),
+            }
+        }
+    }
+    match form {
+        Output::Json => Ok(()),
+        Output::Human => output::data(&table(&["NUMBER", "AT", "DECLARATION", "KIND", "SAYS"], &rows)),
+    }
+}
+
+pub(super) fn verify(layout: &Layout, form: Output) -> Result<(), Failure> {
+    let reader = reader(layout)?;
+    let hint = "the next start sets it aside, starts a new chain and names this one's last good entry";
+    let (number, hash) = reader.verify().map_err(|damage| {
+        let last_good = format!("entries 1 to {} are as they were written", damage.last_good());
+        Failure::message("the ledger is damaged").caused_by(&damage).caused_by(&last_good).hint(hint)
+    })?;
+    let settled = reader.settled()?;
+    match form {
+        Output::Json => output::json(&json!({"entries": number, "head": hash.to_string(), "settled": settled}), true),
+        Output::Human => output::data(&format!(
+            "Verified {number} entries, none missing or altered; head {hash}, receipted to {settled}"
+        )),
+    }
+}
+
+pub(super) fn replay(layout: &Layout, form: Output) -> Result<(), Failure> {
+    let reader = reader(layout)?;
+    let path = layout.projections();
+    match std::fs::remove_file(&path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            let says = format!("could not remove `{}`", path.display());
+            return Err(Failure::message(&says).caused_by(&error).hint("run the agent as root"));
+        }
+        Ok(()) | Err(_) => {}
+    }
+    let mut projections = Projections::open(&path)?;
+    let count = projections.catch_up(&reader)?;
+    let digest = projections.digest()?;
+    match form {
+        Output::Json => output::json(&json!({"events": count, "digest": digest.to_string()}), true),
+        Output::Human => output::data(&format!("Folded {count} events; the answers' digest is {digest}")),
+    }
+}
