@@ -7,6 +7,7 @@ pub mod fleet;
 pub mod home;
 pub mod keys;
 pub mod link;
+pub mod planner;
 pub mod publisher;
 pub mod secrets;
 pub mod spec;
