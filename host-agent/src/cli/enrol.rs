@@ -29,14 +29,14 @@ pub(super) fn over_stdio(layout: &Layout, again: bool) -> Result<(), Failure> {
         return Err(Failure::message("an agent is running here").hint(hint));
     }
     let clock = SystemClock;
-    let started = Enrolment::begin(layout, &bundle, missing(), (clock.wall_time(), again));
-    let (mut enrolment, introduction) = started.map_err(told)?;
+    let now = clock.wall_time();
+    let (mut enrolment, introduction) = Enrolment::begin(layout, &bundle, missing(), (now, again))?;
     send(&mut stdout, &introduction)?;
     let challenge = Bytes::from(receive(&mut stdin, "the challenge")?);
-    let answer = enrolment.answer(&challenge).map_err(told)?;
+    let answer = enrolment.answer(&challenge)?;
     send(&mut stdout, &answer)?;
     let grant = Bytes::from(receive(&mut stdin, "the grant")?);
-    let membership = enrolment.finish(&grant).map_err(told)?;
+    let membership = enrolment.finish(&grant)?;
 
     let mut ledger = Ledger::open(&layout.ledger(), &membership.uid, Arc::new(clock))?;
     let enrolled = Enrolled {
@@ -50,15 +50,17 @@ pub(super) fn over_stdio(layout: &Layout, again: bool) -> Result<(), Failure> {
     Ok(())
 }
 
-fn told(error: EnrolError) -> Failure {
-    let failure = Failure::error(&error);
-    match &error {
-        EnrolError::AlreadyEnrolled(_) => failure.hint("to enrol it again on purpose, add `--again`"),
-        EnrolError::Config(_) => failure.hint("correct the settings the controller sends").into_usage(),
-        EnrolError::File(_) | EnrolError::Key(_) | EnrolError::Membership(_) => {
-            failure.hint("run the agent as root, and see that the disk has room")
+impl From<EnrolError> for Failure {
+    fn from(error: EnrolError) -> Self {
+        let failure = Self::error(&error);
+        match &error {
+            EnrolError::AlreadyEnrolled(_) => failure.hint("to enrol it again on purpose, add `--again`"),
+            EnrolError::Config(_) => failure.hint("correct the settings the controller sends").into_usage(),
+            EnrolError::File(_) | EnrolError::Key(_) | EnrolError::Membership(_) => {
+                failure.hint("run the agent as root, and see that the disk has room")
+            }
+            EnrolError::Refused(refusal) => Self::refused(refusal),
         }
-        EnrolError::Refused(_) => failure,
     }
 }
 

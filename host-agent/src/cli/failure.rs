@@ -40,14 +40,11 @@ pub(super) struct Failure {
 }
 
 impl Failure {
-    /// We could not: `error` and the chain of its causes. A [`Refusal`] in the chain brings its hint.
+    /// We could not: `error` and the chain of its causes.
     pub(super) fn error(error: &(dyn Error + 'static)) -> Self {
         let mut failure = Self::message(&error.to_string());
         let mut next = Some(error);
         while let Some(cause) = next {
-            if let Some(refusal) = cause.downcast_ref::<Refusal>() {
-                failure.hint = Some(refusal.code.hint().to_owned());
-            }
             let text = cause.to_string();
             // A transparent wrapper repeats its source: the chain is told once.
             let told = failure.causes.last().unwrap_or(&failure.lead).ends_with(&text);
@@ -56,10 +53,13 @@ impl Failure {
             }
             next = cause.source();
         }
-        if failure.lead.starts_with("error: refused (") {
-            failure.lead = failure.lead.replacen("error: ", "", 1);
-        }
         failure
+    }
+
+    /// We will not: `refusal` and its hint.
+    pub(super) fn refused(refusal: &Refusal) -> Self {
+        let (lead, hint) = (refusal.to_string(), Some(refusal.code.hint().to_owned()));
+        Self { exit: Exit::Failed, lead, causes: Vec::new(), hint }
     }
 
     /// We could not, in one sentence.
@@ -140,7 +140,7 @@ mod tests {
 
     #[test]
     fn refusal_leads_with_its_code_and_ends_with_its_hint() {
-        let failure = Failure::error(&EnrolError::Refused(Refusal::new(Code::WrongProof)));
+        let failure = Failure::from(EnrolError::Refused(Refusal::new(Code::WrongProof)));
         let text = failure.to_string();
         assert!(text.starts_with("refused (wrong-proof): "), "{text}");
         assert!(text.contains("\nhint: enrol again"), "{text}");
