@@ -173,6 +173,7 @@ hinted!(
     crate::keys::admission::AdmissionError,
     crate::keys::broker::InitError,
     crate::link::LinkError,
+    crate::publisher::PublishError,
     crate::publisher::accounts::AccountsError,
     crate::secrets::StoreError,
     crate::secrets::Missing

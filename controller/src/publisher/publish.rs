@@ -1,0 +1,135 @@
+//! Declarations and keyrings on their way to the broker: as they were signed, once.
+
+use async_nats::jetstream::stream::{DirectGetErrorKind, Stream};
+use async_nats::jetstream::{self, Context};
+use async_nats::{Client, HeaderMap};
+use bytes::Bytes;
+use replicator_protocol::ids::{Digest, HostUid};
+use replicator_protocol::subjects;
+
+use super::{PublishError, streams};
+use crate::home::FleetFolder;
+use crate::keys::Keyrings;
+use crate::keys::accounts::Member;
+use crate::link;
+
+/// A connection over which declarations are published and reports are read.
+pub struct Publisher {
+    pub(super) folder: FleetFolder,
+    pub(super) keyrings: Keyrings,
+    context: Context,
+}
+
+/// What became of a declaration, and where its report can come at the earliest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sent {
+    /// Whether the broker did not have it as the host's last one already.
+    pub fresh: bool,
+    /// The last of the host's batches before it was published; 0 where its report may be there already.
+    pub(super) after: u64,
+    pub(super) envelope: Digest,
+}
+
+impl Publisher {
+    /// Connects to the fleet's broker, and gives it the streams and keyrings it should have.
+    ///
+    /// # Errors
+    ///
+    /// [`PublishError`]; nothing was published but streams and keyrings.
+    pub async fn connect(folder: &FleetFolder) -> Result<Self, PublishError> {
+        let keyrings = Keyrings::load(folder)?;
+        let admin = link::connect(folder, Member::Admin).await?;
+        streams::ensure(&admin).await?;
+        publish_keyrings(&admin, &keyrings).await?;
+        let context = jetstream::new(link::connect(folder, Member::Controller).await?);
+        Ok(Self { folder: folder.clone(), keyrings, context })
+    }
+
+    /// Publishes the signed declaration `envelope` for `uid`, unless it is the host's last one already.
+    ///
+    /// # Errors
+    ///
+    /// [`PublishError::NotAcknowledged`]: publish the same bytes again. [`PublishError::Unreadable`].
+    pub async fn publish_declaration(&self, uid: &HostUid, envelope: &Bytes) -> Result<Sent, PublishError> {
+        let subject = subjects::declaration(uid);
+        let digest = Digest::of(envelope);
+        if last(&self.context, subjects::DECLARATIONS, &subject).await?.is_some_and(|(_, held)| held == *envelope) {
+            return Ok(Sent { fresh: false, after: 0, envelope: digest });
+        }
+        let reports = last(&self.context, subjects::EVENTS, &subjects::events(uid)).await?;
+        publish(&self.context, subject, envelope).await?;
+        Ok(Sent { fresh: true, after: reports.map_or(0, |(sequence, _)| sequence), envelope: digest })
+    }
+
+    pub(super) async fn stream(&self, name: &str, subject: &str) -> Result<Stream<()>, PublishError> {
+        stream(&self.context, name, subject).await
+    }
+}
+
+/// Publishes every keyring of the fleet that the broker does not hold; returns how many.
+///
+/// `client` is the administrator's.
+///
+/// # Errors
+///
+/// [`PublishError::ForeignKeyring`] where another lies in a version's place; nothing is published over it.
+pub async fn publish_keyrings(client: &Client, keyrings: &Keyrings) -> Result<usize, PublishError> {
+    let context = jetstream::new(client.clone());
+    let mut published = 0;
+    for (version, envelope) in (1..).zip(&keyrings.envelopes) {
+        let subject = subjects::keyring(version);
+        match last(&context, subjects::KEYRINGS, &subject).await? {
+            Some((_, held)) if held == *envelope => {}
+            Some(_) => return Err(PublishError::ForeignKeyring { version }),
+            None => {
+                publish(&context, subject, envelope).await?;
+                published += 1;
+            }
+        }
+    }
+    Ok(published)
+}
+
+/// Publishes `envelope` again where the last message on `subject` of `stream` is none; returns whether it was.
+///
+/// `client` is the administrator's.
+///
+/// # Errors
+///
+/// [`PublishError::NotAcknowledged`] or [`PublishError::Unreadable`].
+pub async fn restore(client: &Client, stream: &str, subject: &str, envelope: &Bytes) -> Result<bool, PublishError> {
+    let context = jetstream::new(client.clone());
+    if last(&context, stream, subject).await?.is_some() {
+        return Ok(false);
+    }
+    publish(&context, subject.to_owned(), envelope).await?;
+    Ok(true)
+}
+
+/// The last message on `subject`, with its number in the stream.
+async fn last(context: &Context, name: &str, subject: &str) -> Result<Option<(u64, Bytes)>, PublishError> {
+    let stream = stream(context, name, subject).await?;
+    match stream.direct_get_last_for_subject(subject).await {
+        Ok(message) => Ok(Some((message.sequence, message.payload))),
+        Err(error) if error.kind() == DirectGetErrorKind::NotFound => Ok(None),
+        Err(source) => Err(PublishError::Unreadable { subject: subject.to_owned(), source }),
+    }
+}
+
+async fn stream(context: &Context, name: &str, subject: &str) -> Result<Stream<()>, PublishError> {
+    // No information is asked for: the controller's user may not see it, and does not need it.
+    let unreadable =
+        |error| async_nats::jetstream::stream::DirectGetError::with_source(DirectGetErrorKind::Other, error);
+    let stream = context.get_stream_no_info(name).await;
+    stream.map_err(|error| PublishError::Unreadable { subject: subject.to_owned(), source: unreadable(error) })
+}
+
+/// Publishes `envelope` and waits for the broker to say that it is on disk.
+async fn publish(context: &Context, subject: String, envelope: &Bytes) -> Result<(), PublishError> {
+    let mut headers = HeaderMap::new();
+    headers.insert("Nats-Msg-Id", Digest::of(envelope).to_string());
+    let failed = |source| PublishError::NotAcknowledged { subject: subject.clone(), source };
+    let sent = context.publish_with_headers(subject.clone(), headers, envelope.clone()).await;
+    sent.map_err(failed)?.await.map_err(failed)?;
+    Ok(())
+}

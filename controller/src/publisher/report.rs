@@ -1,0 +1,156 @@
+//! Waiting for what a host reports on a declaration, as it said it: verified under its identity key.
+
+use std::time::{Duration, Instant};
+
+use async_nats::jetstream::stream::DirectGetErrorKind;
+use replicator_protocol::envelope::{Unverified, Verified, verify};
+use replicator_protocol::ids::{HostUid, Position};
+use replicator_protocol::refusal::{Code, Refusal};
+use replicator_protocol::strict;
+use replicator_protocol::subjects;
+use replicator_protocol::wire::event::event::Body;
+use replicator_protocol::wire::event::{ApplyReported, DeclarationRefused, Event, EventBatch};
+
+use super::{PublishError, Publisher, Sent};
+use crate::keys::certificates;
+
+/// How often the broker is asked for the host's next batch: soon enough for a person to see steps as they come.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
+
+/// How the host took a declaration.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Outcome {
+    /// It was applied as far as the report says.
+    Applied(ApplyReported),
+    /// The host refused it whole.
+    Refused(DeclarationRefused),
+    /// The host has another declaration of that number; it applied neither.
+    Equivocation,
+    /// A later declaration took its place before it was applied.
+    Superseded,
+}
+
+/// What the host said on the way there, one event at a time.
+pub type Progress<'p> = dyn FnMut(&Event) + Send + 'p;
+
+impl Publisher {
+    /// Waits up to `timeout` for what `uid` reports on the declaration at `position`, which was `sent`.
+    ///
+    /// `progress` sees each event of that declaration as it comes.
+    ///
+    /// # Errors
+    ///
+    /// [`PublishError::NoReport`] in time; [`PublishError::NotAdmitted`], [`PublishError::NotBelieved`],
+    /// [`PublishError::Unreadable`].
+    pub async fn wait_for_report(
+        &self,
+        uid: &HostUid,
+        position: Position,
+        sent: &Sent,
+        timeout: Duration,
+        progress: &mut Progress<'_>,
+    ) -> Result<Outcome, PublishError> {
+        let host = certificates::load(&self.folder, uid, &self.keyrings.current)?;
+        let host = host.ok_or_else(|| PublishError::NotAdmitted { uid: uid.clone() })?;
+        let subject = subjects::events(uid);
+        let stream = self.stream(subjects::EVENTS, &subject).await?;
+        let (start, mut next) = (Instant::now(), sent.after + 1);
+        while start.elapsed() < timeout {
+            let message = match stream.direct_get_next_for_subject(subject.as_str(), Some(next)).await {
+                Ok(message) => message,
+                Err(error) if error.kind() == DirectGetErrorKind::NotFound => {
+                    tokio::time::sleep(LOOK_EVERY).await;
+                    continue;
+                }
+                Err(source) => return Err(PublishError::Unreadable { subject, source }),
+            };
+            next = message.sequence + 1;
+            let believed = verify::<EventBatch>(&Unverified::new(message.payload), &host);
+            let events = believed.and_then(|batch| events(&batch, uid));
+            let events = events.map_err(|source| PublishError::NotBelieved { uid: uid.clone(), source })?;
+            for event in events {
+                let at = position_of(&event);
+                if at == Some(position) {
+                    progress(&event);
+                }
+                if let Some(outcome) = outcome(event, at, position, sent) {
+                    return Ok(outcome);
+                }
+            }
+        }
+        Err(PublishError::NoReport { sequence: position.sequence, seconds: timeout.as_secs() })
+    }
+}
+
+fn position_of(event: &Event) -> Option<Position> {
+    event.declaration.as_ref().map(|of| Position { epoch: of.epoch, sequence: of.sequence })
+}
+
+/// What `event`, which belongs to the declaration `at`, says of the one at `position`.
+fn outcome(event: Event, at: Option<Position>, position: Position, sent: &Sent) -> Option<Outcome> {
+    let ours = at == Some(position);
+    match event.body? {
+        Body::ApplyReported(report) => ours.then_some(Outcome::Applied(report)),
+        // Of what it refused a host believes nothing, so that it names the envelope alone.
+        Body::DeclarationRefused(refused) => {
+            (refused.envelope == sent.envelope.0[..]).then_some(Outcome::Refused(refused))
+        }
+        Body::Equivocation(_) => ours.then_some(Outcome::Equivocation),
+        Body::DeclarationSuperseded(skipped) => {
+            let within = (skipped.first..=skipped.last).contains(&position.sequence);
+            (within && at.is_some_and(|at| at.epoch == position.epoch)).then_some(Outcome::Superseded)
+        }
+        Body::ChainStarted(_)
+        | Body::AgentStarted(_)
+        | Body::Enrolled(_)
+        | Body::DeclarationAccepted(_)
+        | Body::StepsPlanned(_)
+        | Body::StepFinished(_)
+        | Body::DriftFound(_)
+        | Body::KeyringAccepted(_)
+        | Body::LedgerSetAside(_)
+        | Body::ClockFault(_)
+        | Body::OriginalKept(_) => None,
+    }
+}
+
+/// The events of a verified batch of `uid`, each one its own.
+fn events(batch: &Verified<EventBatch>, uid: &HostUid) -> Result<Vec<Event>, Refusal> {
+    let events = batch.events.iter().map(|bytes| strict::decode::<Event>(bytes)).collect::<Result<Vec<_>, _>>()?;
+    let ours = |event: &Event| event.host == uid.as_str() && event.chain == batch.chain;
+    if batch.host == uid.as_str() && events.iter().all(ours) {
+        Ok(events)
+    } else {
+        Err(Refusal::new(Code::WrongHost).with("got", &batch.host).with("have", uid))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use replicator_protocol::ids::Digest;
+    use replicator_protocol::wire::event::{DeclarationRef, DeclarationSuperseded};
+
+    use super::*;
+
+    fn said(sequence: Option<u64>, body: Body) -> Option<Outcome> {
+        let declaration = sequence.map(|sequence| DeclarationRef { epoch: 1, sequence, hash: Bytes::new() });
+        let event = Event { declaration, body: Some(body), ..Event::default() };
+        let sent = Sent { fresh: true, after: 0, envelope: Digest([7; 32]) };
+        let at = position_of(&event);
+        outcome(event, at, Position { epoch: 1, sequence: 5 }, &sent)
+    }
+
+    #[test]
+    fn only_what_is_said_of_this_declaration_ends_the_wait() {
+        let report = ApplyReported { complete: true, ..ApplyReported::default() };
+        assert_eq!(said(Some(4), Body::ApplyReported(report.clone())), None);
+        assert_eq!(said(Some(5), Body::ApplyReported(report.clone())), Some(Outcome::Applied(report)));
+        let refused = |digest: u8| DeclarationRefused { envelope: vec![digest; 32].into(), ..Default::default() };
+        assert_eq!(said(None, Body::DeclarationRefused(refused(8))), None);
+        assert_eq!(said(None, Body::DeclarationRefused(refused(7))), Some(Outcome::Refused(refused(7))));
+        let skipped = |first, last| Body::DeclarationSuperseded(DeclarationSuperseded { first, last });
+        assert_eq!(said(Some(7), skipped(5, 6)), Some(Outcome::Superseded));
+        assert_eq!(said(Some(7), skipped(6, 6)), None);
+    }
+}
