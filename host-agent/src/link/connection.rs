@@ -21,6 +21,9 @@ const PING_EVERY: Duration = Duration::from_secs(20);
 /// First and longest pause between attempts, in seconds: a fleet that lost its broker must not come back at once.
 const RETRY_AFTER: (u64, u64) = (1, 60);
 
+/// How often the pause before reconnecting doubles, from a tenth of a second: to some 51 s.
+const RECONNECT_DOUBLINGS: u32 = 9;
+
 /// What the connection is made with.
 #[derive(Clone)]
 pub struct Settings {
@@ -93,6 +96,7 @@ async fn connect(
     .connection_timeout(CONNECT_WITHIN)
     .request_timeout(Some(super::ANSWER_WITHIN))
     .ping_interval(PING_EVERY)
+    .reconnect_delay_callback(reconnect_after)
     .event_callback(move |event| {
         // A full channel loses no more than a wake-up, and the poll makes up for that.
         let _full = events.try_send(event);
@@ -103,6 +107,13 @@ async fn connect(
         None => options,
     };
     options.connect(settings.broker.urls.clone()).await
+}
+
+/// The pause before a lost connection is tried for the `attempt`th time: short at first, for a broker that is only
+/// restarted, and then ever longer.
+fn reconnect_after(attempt: usize) -> Duration {
+    let doubled = u32::try_from(attempt).unwrap_or(u32::MAX).min(RECONNECT_DOUBLINGS);
+    jittered(1, random()) / 10 * 2_u32.pow(doubled)
 }
 
 /// Reads the credential and signs the broker's challenge with it.

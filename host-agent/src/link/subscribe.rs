@@ -40,9 +40,9 @@ pub(super) async fn forward_wakes(keeper: &Keeper, client: &Client, mut events: 
                 Some(event @ (Event::Disconnected | Event::LameDuckMode | Event::Draining)) => {
                     tracing::info!(%event, "link");
                 }
-                Some(event @ (Event::SlowConsumer(_) | Event::ServerError(_) | Event::ClientError(_))) => {
-                    tracing::warn!(%event, "link");
-                }
+                Some(event @ (Event::SlowConsumer(_) | Event::ServerError(_))) => tracing::warn!(%event, "link"),
+                // One for every failed attempt to reconnect: that the connection is gone has been said.
+                Some(event @ Event::ClientError(_)) => tracing::debug!(%event, "link"),
             },
             () = keeper.client.closed() => return,
         }

@@ -74,8 +74,8 @@ pub fn compose(
     }
 }
 
-/// Sends a heartbeat every `interval` seconds, a fifth more or less, until `stop`.
-pub async fn keep_beating(parts: Parts, (interval, supervisor): (u64, String), stop: CancellationToken) {
+/// Sends a heartbeat every `interval` seconds, a fifth more or less, and whenever the link comes up, until `stop`.
+pub async fn keep_beating(mut parts: Parts, (interval, supervisor): (u64, String), stop: CancellationToken) {
     loop {
         if parts.link.is_up() {
             let settled = parts.ledger.settled().unwrap_or_default();
@@ -89,6 +89,7 @@ pub async fn keep_beating(parts: Parts, (interval, supervisor): (u64, String), s
         let random = getrandom::u64().unwrap_or_default();
         tokio::select! {
             () = tokio::time::sleep(jittered(interval, random)) => {}
+            () = parts.link.changed() => {}
             () = stop.cancelled() => return,
         }
     }
