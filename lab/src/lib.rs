@@ -1,0 +1,7 @@
+//! The lab: real brokers, real agents and real container runtimes, raised for a test and gone after it.
+//!
+//! Nothing here is a mock where the real thing can run. Everything listens on free loopback ports, lies in a
+//! folder of its own, and is ended by its own handle when dropped.
+
+pub mod nats;
+pub mod wait;

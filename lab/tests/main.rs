@@ -1,0 +1,22 @@
+//! One binary for every promise the lab checks.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod stories {
+    mod broker_isolation;
+}
+
+/// A file in a folder of tests that nobody listed would be compiled by nobody.
+#[test]
+fn every_test_file_is_listed() {
+    let here = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
+    let listed = std::fs::read_to_string(here.join("main.rs")).unwrap();
+    for folder in ["stories", "kinds", "faults"] {
+        let Ok(entries) = std::fs::read_dir(here.join(folder)) else { continue };
+        for entry in entries {
+            let path = entry.unwrap().path();
+            let name = path.file_stem().unwrap().to_string_lossy().into_owned();
+            assert!(listed.contains(&format!("mod {name};")), "`{folder}/{name}.rs` is not listed in main.rs");
+        }
+    }
+}
