@@ -1,6 +1,7 @@
 //! Answers folded from the ledger's events. Any of them may be deleted at any time and is folded again.
 
 mod applies;
+pub mod resources;
 mod status;
 mod store;
 

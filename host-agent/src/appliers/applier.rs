@@ -1,0 +1,183 @@
+//! What every kind does, and nothing else: look, make it so, read back, undo.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use replicator_protocol::change::Facts;
+use replicator_protocol::ids::{FleetName, HostUid, ResourceId};
+use replicator_protocol::wire::event::event::Body;
+use replicator_protocol::wire::event::{Action, Failure, OriginalKept, Record};
+
+use super::failure::{FailureCode, failure};
+
+use crate::config::Layout;
+use crate::host::docker::Docker;
+use crate::inbox::InForce;
+use crate::keys::Opener;
+use crate::keys::digest_key::DigestKey;
+use crate::ledger::SharedLedger;
+use crate::ledger::projections::resources::{RELOAD_ON, RESTART_ON};
+
+/// How records of this agent compute their digests; a later way gets the next number.
+pub(super) const ALGORITHM: u32 = 1;
+
+/// What every applier has at hand.
+pub struct Tools {
+    /// The host's number.
+    pub host: HostUid,
+    /// Its fleet.
+    pub fleet: FleetName,
+    /// The agent's own folders.
+    pub layout: Layout,
+    /// Under which digests are kept.
+    pub digest_key: Arc<DigestKey>,
+    /// Opens what is sealed to this host.
+    pub opener: Arc<Opener>,
+    /// The container runtime.
+    pub docker: Docker,
+    /// Where what is about to happen is recorded.
+    pub ledger: Arc<SharedLedger>,
+}
+
+impl Tools {
+    /// The keyed digest of `bytes`, as records hold it.
+    #[must_use]
+    pub fn digest(&self, domain: &str, bytes: &[u8]) -> Bytes {
+        Bytes::copy_from_slice(&self.digest_key.digest(domain, &[bytes]).0)
+    }
+
+    /// Labels of everything made here.
+    #[must_use]
+    pub fn labels(&self, resource: &ResourceId) -> BTreeMap<String, String> {
+        BTreeMap::from([
+            ("replicator.fleet".to_owned(), self.fleet.to_string()),
+            ("replicator.host".to_owned(), self.host.to_string()),
+            ("replicator.resource".to_owned(), resource.to_string()),
+        ])
+    }
+
+    /// Records that something stood where a resource is about to be applied, before it is touched.
+    pub(super) fn note_original<D>(&self, job: &Job<'_, D>, path: &str, digest: &str) -> Result<(), Failure> {
+        let kept = OriginalKept { resource: job.id.to_string(), path: path.to_owned(), digest: digest.to_owned() };
+        let appended = self.ledger.append(Some(&job.declaration.reference), vec![Body::OriginalKept(kept)]);
+        appended.map(drop).map_err(|_| failure(FailureCode::NotRecorded))
+    }
+
+    /// Whether labels say that the thing was made by this host's agent.
+    #[must_use]
+    pub fn is_ours(&self, labels: &BTreeMap<String, String>) -> bool {
+        labels.get("replicator.host").is_some_and(|host| host == self.host.as_str())
+    }
+}
+
+/// One resource to be made so.
+pub struct Job<'a, Declared> {
+    /// Its name.
+    pub id: &'a ResourceId,
+    /// What is declared.
+    pub declared: &'a Declared,
+    /// What the plan says.
+    pub action: Action,
+    /// What is known of it.
+    pub known: Option<&'a Record>,
+    /// The facts to be recorded.
+    pub wanted: &'a Facts<Bytes>,
+    /// Whether a container that stays up takes it in: then what stood before is kept until that one is proven.
+    pub taken_in: bool,
+    /// What an earlier attempt that never ended found in its place; see [`Earlier`].
+    pub earlier: &'a Earlier,
+    /// The whole declaration.
+    pub declaration: &'a InForce,
+}
+
+/// What the ledger says of an attempt that began and never ended: what stands there now may be its own work.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Earlier {
+    /// Whether there was one.
+    pub begun: bool,
+    /// The original it kept; empty for a folder that was there.
+    pub original: Option<String>,
+}
+
+impl<D> Job<'_, D> {
+    /// What was here before the agent, where something stands here now that no record speaks of: the name of
+    /// its original, or `None` where an earlier attempt made it.
+    pub(super) fn found_here(&self) -> Option<Option<&str>> {
+        match (&self.earlier.original, self.earlier.begun) {
+            (Some(original), _) => Some(Some(original)),
+            (None, false) => Some(None),
+            (None, true) => None,
+        }
+    }
+}
+
+/// A step that was taken, read back.
+#[derive(Debug)]
+pub struct Done {
+    /// Whether anything was changed.
+    pub changed: bool,
+    /// What is now known.
+    pub record: Record,
+    /// For people.
+    pub note: String,
+    /// It is there and does not serve.
+    pub failure: Option<Failure>,
+}
+
+/// A thing no longer declared.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Gone {
+    /// It is no longer there.
+    Removed(String),
+    /// It was left, and why.
+    Kept(String),
+}
+
+/// The steps of one kind. Its *validate* is in `protocol`, which has no I/O.
+pub trait Applier {
+    /// The fields of the kind.
+    type Declared;
+
+    /// What the machine says about a record: words for what is not as it was left, empty where all is.
+    ///
+    /// # Errors
+    ///
+    /// Where it could not be told; that never means absent.
+    fn observe(&self, record: &Record, full: bool) -> impl Future<Output = Result<Vec<&'static str>, Failure>> + Send;
+
+    /// Makes it so, or finds that it is, and reads it back.
+    ///
+    /// # Errors
+    ///
+    /// The reason; what stood before still stands, or stands again, where the failure says so.
+    fn change(&self, job: &Job<'_, Self::Declared>) -> impl Future<Output = Result<Done, Failure>> + Send;
+
+    /// Undoes what the agent did, and no more.
+    ///
+    /// # Errors
+    ///
+    /// The reason; it may still be there.
+    fn remove(&self, record: &Record) -> impl Future<Output = Result<Gone, Failure>> + Send;
+}
+
+/// A record of what was applied, as far as every kind agrees.
+pub(super) fn record<D>(job: &Job<'_, D>) -> Record {
+    let dependencies = |prefix: &str, of: &BTreeMap<String, Bytes>| -> Vec<(String, Bytes)> {
+        of.iter().map(|(name, digest)| (format!("{prefix}{name}"), digest.clone())).collect()
+    };
+    let here = job.known.filter(|known| known.target == job.wanted.target);
+    let mut all = dependencies(RESTART_ON, &job.wanted.restart_on);
+    all.extend(dependencies(RELOAD_ON, &job.wanted.reload_on));
+    Record {
+        kind: job.wanted.kind.as_str().to_owned(),
+        target: job.wanted.target.clone(),
+        fields: job.wanted.fields.clone(),
+        inputs: job.wanted.inputs.clone(),
+        dependencies: all.into_iter().collect(),
+        algorithm: ALGORITHM,
+        found: here.is_some_and(|known| known.found),
+        original: here.map(|known| known.original.clone()).unwrap_or_default(),
+        ..Record::default()
+    }
+}

@@ -1,0 +1,89 @@
+//! What a container wrote, with every secret it was given made unreadable.
+
+use replicator_protocol::resources::Resource;
+use replicator_protocol::sealed_box::Consumer;
+use replicator_protocol::secret::SecretBytes;
+use replicator_protocol::wire::declaration::{Container, File, file::Body, mount::Source, resource};
+use replicator_protocol::wire::event::Failure;
+
+use super::Containers;
+use crate::appliers::applier::Job;
+
+/// Shortest text that is masked, in bytes: anything shorter stands in every line.
+const SHORTEST: usize = 4;
+/// What stands in the place of a secret.
+const MASK: &str = "[masked]";
+
+impl Containers<'_> {
+    /// Adds the last output of a container to a failure.
+    pub(super) async fn with_output(&self, job: &Job<'_, Container>, id: &str, failure: Failure) -> Failure {
+        let output = self.tools.docker.last_output(id).await;
+        let output = String::from_utf8_lossy(&output).into_owned();
+        Failure { output: masked(output, &self.secrets(job)), ..failure }
+    }
+
+    /// Every secret that reaches the container: those of the files bound into it, alone or by their folder.
+    fn secrets(&self, job: &Job<'_, Container>) -> Vec<SecretBytes> {
+        let reaches = |path: &str| {
+            let bound = job.declared.mounts.iter().any(|mount| match &mount.source {
+                Some(Source::Bind(source)) => std::path::Path::new(path).starts_with(source),
+                Some(Source::Volume(_) | Source::Tmpfs(_)) | None => false,
+            });
+            bound || job.declared.environment_files.iter().any(|file| file == path)
+        };
+        let resources = job.declaration.declaration.resources.iter();
+        resources
+            .filter_map(|other| Some((other, file(other)?)))
+            .filter(|(_, file)| reaches(&file.path))
+            .flat_map(|(other, file)| self.opened(other, file))
+            .collect()
+    }
+
+    fn opened(&self, resource: &Resource, file: &File) -> Vec<SecretBytes> {
+        let whole = match &file.body {
+            Some(Body::Sealed(sealed)) => Some(("sealed".to_owned(), sealed)),
+            Some(Body::Content(_) | Body::Bytes(_)) | None => None,
+        };
+        let parts = file.secrets.iter().map(|(name, sealed)| (format!("secrets/{name}"), sealed));
+        whole
+            .into_iter()
+            .chain(parts)
+            .filter_map(|(field, sealed)| {
+                let consumer = Consumer { resource: resource.id.clone(), field };
+                self.tools.opener.open(&consumer, sealed).ok()
+            })
+            .collect()
+    }
+}
+
+fn file(resource: &Resource) -> Option<&File> {
+    match &resource.body {
+        resource::Kind::File(file) => Some(file),
+        resource::Kind::Directory(_) | resource::Kind::Network(_) | resource::Kind::Container(_) => None,
+    }
+}
+
+/// Masks each secret, whole and line by line.
+fn masked(mut output: String, secrets: &[SecretBytes]) -> String {
+    for secret in secrets {
+        let Ok(text) = std::str::from_utf8(secret.expose()) else { continue };
+        for part in std::iter::once(text.trim()).chain(text.lines().map(str::trim)) {
+            if part.len() >= SHORTEST {
+                output = output.replace(part, MASK);
+            }
+        }
+    }
+    output
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secrets_are_masked_whole_and_line_by_line() {
+        let secrets = [SecretBytes::new(b"hunter22\nsecond line\n".to_vec()), SecretBytes::new(b"abc".to_vec())];
+        let output = "got hunter22, then second line; abc".to_owned();
+        assert_eq!(masked(output, &secrets), "got [masked], then [masked]; abc");
+    }
+}

@@ -1,0 +1,296 @@
+//! `container`: one that stays up, replaced without ever being worse off.
+
+mod definition;
+mod health;
+mod masked;
+mod swap;
+
+use std::path::Path;
+
+use replicator_protocol::change::Facts;
+use replicator_protocol::resources::container::{Image, image};
+use replicator_protocol::wire::declaration::{Container, mount::Source};
+use replicator_protocol::wire::event::{Action, Failure, Record};
+
+use super::applier::{ALGORITHM, Applier, Done, Gone, Job, Tools, record};
+use super::bounds;
+use super::failure::{self, FailureCode, With as _, failure};
+use crate::host::docker::{Condition, Credential, RuntimeError, Seen};
+use crate::host::files::{self, FileType};
+use crate::planner::Drift;
+
+/// The label that says which definition a container was made from.
+const IDENTITY: &str = "replicator.identity";
+
+/// Applies containers.
+pub(super) struct Containers<'t> {
+    pub(super) tools: &'t Tools,
+}
+
+fn runtime(error: RuntimeError) -> Failure {
+    failure::runtime(&error)
+}
+
+impl Applier for Containers<'_> {
+    type Declared = Container;
+
+    async fn observe(&self, record: &Record, _full: bool) -> Result<Vec<&'static str>, Failure> {
+        let Some(seen) = self.tools.docker.container(&record.runtime_id).await.map_err(runtime)? else {
+            return Ok(vec!["gone"]);
+        };
+        let mut drift = Vec::new();
+        drift.extend((seen.name != record.target).then_some("altered"));
+        drift.extend((seen.condition == Condition::Stopped).then_some("stopped"));
+        Ok(drift)
+    }
+
+    async fn change(&self, job: &Job<'_, Container>) -> Result<Done, Failure> {
+        if let Some(done) = self.resume(job).await? {
+            return Ok(done);
+        }
+        let standing = self.standing(job).await?;
+        match (&standing, job.action) {
+            (Some(standing), Action::Reload) => self.reload(job, standing).await,
+            (Some(standing), Action::Change) => self.restart(job, standing).await,
+            (Some(standing), Action::Create) if self.is_wanted(job, standing) => self.adopt(job, standing).await,
+            (
+                _,
+                Action::Create | Action::Recreate | Action::Change | Action::Reload | Action::None | Action::Remove,
+            )
+            | (_, Action::Unspecified) => self.replace(job, standing.as_ref()).await,
+        }
+    }
+
+    async fn remove(&self, record: &Record) -> Result<Gone, Failure> {
+        let Some(seen) = self.tools.docker.container(&record.runtime_id).await.map_err(runtime)? else {
+            return Ok(Gone::Removed("it was gone already".into()));
+        };
+        self.tools.docker.stop(&seen.id, bounds::STOP).await.map_err(runtime)?;
+        self.tools.docker.remove(&seen.id).await.map_err(runtime)?;
+        Ok(Gone::Removed(match record.volumes.as_slice() {
+            [] => String::new(),
+            volumes => format!("its volumes are kept: {}", volumes.join(", ")),
+        }))
+    }
+}
+
+impl Containers<'_> {
+    /// What says that a container is the one declared: a keyed digest over its fields and what it takes in.
+    pub(super) fn identity(&self, wanted: &Facts<bytes::Bytes>) -> String {
+        let mut parts: Vec<&[u8]> = Vec::new();
+        for (name, digest) in wanted.fields.iter().chain(&wanted.inputs) {
+            parts.extend([name.as_bytes(), &digest[..]]);
+        }
+        format!("v{ALGORITHM}:{}", self.tools.digest_key.digest("container.identity", &parts))
+    }
+
+    fn is_wanted(&self, job: &Job<'_, Container>, seen: &Seen) -> bool {
+        seen.labels.get(IDENTITY) == Some(&self.identity(job.wanted))
+    }
+
+    /// The container that stands there: the recorded one, else one of that name, which must be ours.
+    async fn standing(&self, job: &Job<'_, Container>) -> Result<Option<Seen>, Failure> {
+        let docker = &self.tools.docker;
+        if let Some(known) = job.known.filter(|known| !known.runtime_id.is_empty())
+            && let Some(seen) = docker.container(&known.runtime_id).await.map_err(runtime)?
+        {
+            return Ok(Some(seen));
+        }
+        match docker.container(&job.declared.name).await.map_err(runtime)? {
+            Some(seen) if !self.tools.is_ours(&seen.labels) => {
+                Err(failure(FailureCode::NameTaken).with("name", &job.declared.name))
+            }
+            seen => Ok(seen),
+        }
+    }
+
+    /// One that stands already and is the one declared, known by its label: recorded, not made again.
+    async fn adopt(&self, job: &Job<'_, Container>, seen: &Seen) -> Result<Done, Failure> {
+        if seen.condition == Condition::Stopped {
+            self.tools.docker.start(&seen.id).await.map_err(runtime)?;
+        }
+        let serving = self.await_serving(job.declared, &seen.id).await;
+        let failure = match serving {
+            Ok(_) => None,
+            Err(failure) => Some(self.with_output(job, &seen.id, failure).await),
+        };
+        let changed = seen.condition == Condition::Stopped;
+        Ok(Done { changed, record: self.read_back(job, &seen.id).await?, note: String::new(), failure })
+    }
+
+    /// The same container, started again: it was stopped, or lost the network it shares.
+    async fn restart(&self, job: &Job<'_, Container>, seen: &Seen) -> Result<Done, Failure> {
+        if seen.condition != Condition::Stopped {
+            self.tools.docker.stop(&seen.id, stop_grace(job.declared)).await.map_err(runtime)?;
+        }
+        self.tools.docker.start(&seen.id).await.map_err(runtime)?;
+        let failure = match self.await_serving(job.declared, &seen.id).await {
+            Ok(_) => None,
+            Err(failure) => Some(self.with_output(job, &seen.id, failure).await),
+        };
+        Ok(Done { changed: true, record: self.read_back(job, &seen.id).await?, note: String::new(), failure })
+    }
+
+    async fn reload(&self, job: &Job<'_, Container>, seen: &Seen) -> Result<Done, Failure> {
+        self.tools.docker.signal(&seen.id, &job.declared.reload_signal).await.map_err(runtime)?;
+        Ok(Done { changed: true, record: self.read_back(job, &seen.id).await?, note: String::new(), failure: None })
+    }
+
+    /// What is recorded of a container: read from the runtime, not remembered.
+    async fn read_back(&self, job: &Job<'_, Container>, id: &str) -> Result<Record, Failure> {
+        let seen = self.tools.docker.container(id).await.map_err(runtime)?;
+        let seen = seen.ok_or_else(|| failure(FailureCode::ReadBack).with("container", "gone"))?;
+        let followed = if job.declared.network_of.is_empty() {
+            String::new()
+        } else {
+            let followed = self.tools.docker.container(&job.declared.network_of).await.map_err(runtime)?;
+            followed.map(|followed| followed.id).unwrap_or_default()
+        };
+        Ok(Record {
+            digest: self.identity(job.wanted).into_bytes().into(),
+            runtime_id: seen.id,
+            image_id: seen.image_id,
+            followed,
+            volumes: volumes(job.declared),
+            host_ports: job.declared.ports.iter().map(|port| port.host_port).collect(),
+            found: false,
+            ..record(job)
+        })
+    }
+
+    /// The image, held by the machine; fetched where it is one to fetch.
+    async fn image(&self, job: &Job<'_, Container>) -> Result<String, Failure> {
+        let name = &job.declared.image;
+        let docker = &self.tools.docker;
+        if let Some(held) = docker.image(name).await.map_err(runtime)? {
+            return Ok(held.id);
+        }
+        let missing = || failure(FailureCode::ImageMissing).with("image", name);
+        match image(name) {
+            Some(Image::Registry { repository, digest }) => {
+                let credential = self.credential(job)?;
+                docker.pull(repository, digest, credential).await.map_err(runtime)?;
+                let held = docker.image(name).await.map_err(runtime)?;
+                held.map(|held| held.id).ok_or_else(missing)
+            }
+            Some(Image::Held { .. }) | None => Err(missing()),
+        }
+    }
+
+    fn credential(&self, job: &Job<'_, Container>) -> Result<Option<Credential>, Failure> {
+        use replicator_protocol::sealed_box::Consumer;
+        let Some(sealed) = &job.declared.pull else { return Ok(None) };
+        let refused = || failure(FailureCode::CannotOpen).with("field", "pull").with("secret", &sealed.secret);
+        let consumer = Consumer { resource: job.id.clone(), field: "pull".into() };
+        let opened = self.tools.opener.open(&consumer, sealed).map_err(|_| refused())?;
+        let text = std::str::from_utf8(opened.expose()).map_err(|_| refused())?;
+        let (user, token) = text.split_once(':').ok_or_else(refused)?;
+        Ok(Some(Credential { user: user.to_owned(), token: token.to_owned() }))
+    }
+
+    /// What a container takes from the machine, all of it checked before anything is stopped.
+    async fn surroundings(&self, job: &Job<'_, Container>) -> Result<definition::Surroundings, Failure> {
+        let declared = job.declared;
+        let failed = |path: &str, error: &std::io::Error| failure::file("read", Path::new(path), error);
+        for mount in &declared.mounts {
+            let Some(Source::Bind(source)) = &mount.source else { continue };
+            if files::look(Path::new(source)).map_err(|error| failed(source, &error))?.is_none() {
+                return Err(failure(FailureCode::BindMissing).with("path", source));
+            }
+        }
+        let mut variables = Vec::new();
+        for path in &declared.environment_files {
+            let bytes = files::read(Path::new(path)).map_err(|error| failed(path, &error))?;
+            variables.extend(definition::variables(&String::from_utf8_lossy(&bytes)));
+        }
+        let followed = if declared.network_of.is_empty() {
+            None
+        } else {
+            let followed = self.tools.docker.container(&declared.network_of).await.map_err(runtime)?;
+            let missing = || failure(FailureCode::FollowedMissing).with("container", &declared.network_of);
+            Some(followed.ok_or_else(missing)?.id)
+        };
+        let mut labels = self.tools.labels(job.id);
+        labels.insert(IDENTITY.to_owned(), self.identity(job.wanted));
+        labels.insert("replicator.role".to_owned(), job.id.name.to_string());
+        Ok(definition::Surroundings { image: self.image(job).await?, variables, followed, labels })
+    }
+
+    /// Drift that only a look into the running container shows.
+    ///
+    /// # Errors
+    ///
+    /// The runtime could not say; or a failure that no step mends.
+    pub(super) async fn observe_closely(&self, declared: &Container, record: &Record) -> Result<Vec<Drift>, Failure> {
+        let Some(seen) = self.tools.docker.container(&record.runtime_id).await.map_err(runtime)? else {
+            return Ok(vec![Drift::Word("gone")]);
+        };
+        if seen.name != record.target || altered(declared, &seen) {
+            return Ok(vec![Drift::Word("altered")]);
+        }
+        let mut drift = Vec::new();
+        if !declared.network_of.is_empty() {
+            let followed = self.tools.docker.container(&declared.network_of).await.map_err(runtime)?;
+            match followed {
+                Some(followed) if followed.id != record.followed => drift.push(Drift::Followed),
+                // Started before the container whose network it shares, it holds a network that is gone.
+                Some(followed) if seen.started_at < followed.started_at => drift.push(Drift::Word("network")),
+                Some(_) | None => {}
+            }
+        }
+        match seen.condition {
+            Condition::Stopped => drift.push(Drift::Word("stopped")),
+            Condition::Restarting if drift.is_empty() => {
+                return Err(failure(FailureCode::Restarting)
+                    .with("exit_code", seen.exit_code)
+                    .with("restarts", seen.restarts));
+            }
+            Condition::Unhealthy if drift.is_empty() => return Err(failure(FailureCode::Unhealthy)),
+            Condition::Running | Condition::Starting | Condition::Restarting | Condition::Unhealthy => {}
+        }
+        drift.extend(replaced_inputs(declared, &seen).into_iter().map(Drift::Input));
+        Ok(drift)
+    }
+}
+
+/// Whether what the runtime can alter on a container that exists has been altered.
+fn altered(declared: &Container, seen: &Seen) -> bool {
+    let signed = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
+    let limits =
+        (declared.memory.map_or(0, signed), declared.milli_cpus.map_or(0, signed), declared.pids.map_or(0, i64::from));
+    let joined = declared.networks.iter().all(|network| seen.networks.contains_key(&network.name));
+    limits != seen.limits || !joined || seen.networks.len() > declared.networks.len().max(1)
+}
+
+/// Files bound into a running container whose place another file has taken since: it reads the old one.
+fn replaced_inputs(declared: &Container, seen: &Seen) -> Vec<String> {
+    let bound = declared.mounts.iter().filter_map(|mount| match &mount.source {
+        Some(Source::Bind(source)) => Some((source, &mount.target)),
+        Some(Source::Volume(_) | Source::Tmpfs(_)) | None => None,
+    });
+    bound
+        .filter(|(source, target)| {
+            let inside = format!("/proc/{}/root{target}", seen.pid);
+            // What cannot be looked into tells nothing.
+            let (Ok(Some(here)), Ok(Some(there))) = (files::look(Path::new(source)), files::look(Path::new(&inside)))
+            else {
+                return false;
+            };
+            here.file_type == FileType::File && there.file_type == FileType::File && here.inode != there.inode
+        })
+        .map(|(source, _)| source.clone())
+        .collect()
+}
+
+/// How long a container is given to stop by itself.
+fn stop_grace(declared: &Container) -> std::time::Duration {
+    declared.stop_timeout.map_or(bounds::STOP, |seconds| std::time::Duration::from_secs(u64::from(seconds)))
+}
+
+fn volumes(declared: &Container) -> Vec<String> {
+    let named = declared.mounts.iter().filter_map(|mount| match &mount.source {
+        Some(Source::Volume(name)) => Some(name.clone()),
+        Some(Source::Bind(_) | Source::Tmpfs(_)) | None => None,
+    });
+    named.collect()
+}

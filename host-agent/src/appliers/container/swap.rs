@@ -1,0 +1,189 @@
+//! Replacing a container: the new one is made before the old one stops, and the old one comes back, with the
+//! bytes it had, if the new one does not serve.
+//!
+//! During a swap the new one is `NAME.next`, then the old one `NAME.prev`. Killed at any instant, the names
+//! say how far it came, and [`Containers::resume`] goes on from there.
+
+use std::path::Path;
+
+use replicator_protocol::wire::declaration::Container;
+use replicator_protocol::wire::event::Failure;
+
+use super::definition::{definition, endpoint};
+use super::{Containers, runtime, stop_grace, volumes};
+use crate::appliers::applier::{Done, Job};
+use crate::appliers::bounds;
+use crate::appliers::failure::{self, FailureCode, With as _, failure};
+use crate::host::docker::{Condition, Seen};
+use crate::ledger::projections::resources::INTERRUPTED;
+
+fn next(name: &str) -> String {
+    format!("{name}.next")
+}
+
+fn prev(name: &str) -> String {
+    format!("{name}.prev")
+}
+
+impl Containers<'_> {
+    /// Goes on with a swap that was cut off: proves the new one where it has taken its place, else puts the old
+    /// one back in it. `None` where there is nothing to go on with, or no longer anything.
+    pub(super) async fn resume(&self, job: &Job<'_, Container>) -> Result<Option<Done>, Failure> {
+        let docker = &self.tools.docker;
+        let name = &job.declared.name;
+        if let Some(unproven) = self.ours(&next(name)).await? {
+            docker.remove(&unproven.id).await.map_err(runtime)?;
+        }
+        let Some(old) = self.ours(&prev(name)).await? else { return Ok(None) };
+        match self.ours(name).await? {
+            Some(new) if self.is_wanted(job, &new) => return self.prove(job, &new.id, Some(&old)).await.map(Some),
+            Some(unproven) => docker.remove(&unproven.id).await.map_err(runtime)?,
+            None => {}
+        }
+        docker.rename(&old.id, name).await.map_err(runtime)?;
+        docker.start(&old.id).await.map_err(runtime)?;
+        Ok(None)
+    }
+
+    /// The container of this name, if it is of this host's agent.
+    async fn ours(&self, name: &str) -> Result<Option<Seen>, Failure> {
+        let seen = self.tools.docker.container(name).await.map_err(runtime)?;
+        Ok(seen.filter(|seen| seen.name == name && self.tools.is_ours(&seen.labels)))
+    }
+
+    /// Makes the declared container, in the place of `old` where there is one.
+    pub(super) async fn replace(&self, job: &Job<'_, Container>, old: Option<&Seen>) -> Result<Done, Failure> {
+        let id = match self.prepare(job).await {
+            Ok(id) => id,
+            Err(failure) => return Err(self.old_bytes_back(job, old, failure)),
+        };
+        let docker = &self.tools.docker;
+        let name = &job.declared.name;
+        let taken = async {
+            if let Some(old) = old {
+                docker.stop(&old.id, stop_grace(job.declared)).await?;
+                docker.rename(&old.id, &prev(name)).await?;
+            }
+            docker.rename(&id, name).await
+        };
+        if let Err(error) = taken.await {
+            let failure = runtime(error);
+            return Err(self.roll_back(job, &id, old, failure).await);
+        }
+        self.prove(job, &id, old).await
+    }
+
+    /// Everything that can be refused while the old one still serves.
+    async fn prepare(&self, job: &Job<'_, Container>) -> Result<String, Failure> {
+        let declared = job.declared;
+        let docker = &self.tools.docker;
+        self.check_volumes(job)?;
+        let surroundings = self.surroundings(job).await?;
+        let name = next(&declared.name);
+        let made = docker.create(&name, definition(declared, &surroundings)).await;
+        let id = match made {
+            Ok(id) => id,
+            Err(error) => {
+                // A runtime that answers 500 may have made it all the same.
+                if let Ok(Some(left)) = self.ours(&name).await {
+                    docker.remove(&left.id).await.map_err(runtime)?;
+                }
+                return Err(runtime(error));
+            }
+        };
+        for network in declared.networks.iter().skip(1) {
+            if let Err(error) = docker.join(&id, &network.name, endpoint(network)).await {
+                docker.remove(&id).await.map_err(runtime)?;
+                return Err(runtime(error));
+            }
+        }
+        Ok(id)
+    }
+
+    /// Another volume than before leaves data behind: only with the operator's word.
+    fn check_volumes(&self, job: &Job<'_, Container>) -> Result<(), Failure> {
+        let Some(known) = job.known else { return Ok(()) };
+        let wanted = volumes(job.declared);
+        let lost: Vec<_> = known.volumes.iter().filter(|volume| !wanted.contains(volume)).cloned().collect();
+        if lost.is_empty() || job.declaration.declaration.acknowledged.contains(job.id) {
+            return Ok(());
+        }
+        Err(failure(FailureCode::NotAcknowledged).with("volumes", lost.join(", ")))
+    }
+
+    /// Starts the new one and awaits that it serves; only then the old one goes.
+    async fn prove(&self, job: &Job<'_, Container>, id: &str, old: Option<&Seen>) -> Result<Done, Failure> {
+        let serving = match self.tools.docker.start(id).await {
+            Ok(()) => self.await_serving(job.declared, id).await.map(drop),
+            Err(error) => Err(runtime(error)),
+        };
+        if let Err(failure) = serving {
+            let failure = self.with_output(job, id, failure).await;
+            if old.is_none() && failure.code != FailureCode::RuntimeRefused.as_str() {
+                // Nothing stood here before: it stays, to be looked at, and is recorded so that it can be removed.
+                let record = self.read_back(job, id).await?;
+                return Ok(Done { changed: true, record, note: String::new(), failure: Some(failure) });
+            }
+            return Err(self.roll_back(job, id, old, failure).await);
+        }
+        let record = self.read_back(job, id).await?;
+        if let Some(old) = old {
+            self.tools.docker.remove(&old.id).await.map_err(runtime)?;
+        }
+        Ok(Done { changed: true, record, note: String::new(), failure: None })
+    }
+
+    /// Puts the old one back in its place, with the bytes it had, and awaits that it serves again.
+    async fn roll_back(&self, job: &Job<'_, Container>, new: &str, old: Option<&Seen>, failure: Failure) -> Failure {
+        let docker = &self.tools.docker;
+        let put_back = async {
+            docker.remove(new).await.map_err(runtime)?;
+            let Some(old) = old else { return Ok(false) };
+            self.inputs_back(job)?;
+            let stands = docker.container(&old.id).await.map_err(runtime)?;
+            if stands.is_some_and(|seen| seen.name != old.name) {
+                docker.rename(&old.id, &old.name).await.map_err(runtime)?;
+            }
+            docker.start(&old.id).await.map_err(runtime)?;
+            self.await_running(&old.id).await
+        };
+        let put_back: Result<bool, Failure> = put_back.await;
+        match put_back {
+            Ok(restored) => Failure { previous_restored: restored, ..failure }.with(INTERRUPTED, "yes"),
+            Err(second) => failure.with("roll_back", second.code),
+        }
+    }
+
+    /// Nothing was stopped: only the files go back to what the old one holds.
+    fn old_bytes_back(&self, job: &Job<'_, Container>, old: Option<&Seen>, failure: Failure) -> Failure {
+        let Some(old) = old else { return failure };
+        match self.inputs_back(job) {
+            Ok(()) => Failure { previous_restored: old.condition != Condition::Stopped, ..failure },
+            Err(second) => failure.with("roll_back", second.code),
+        }
+    }
+
+    fn inputs_back(&self, job: &Job<'_, Container>) -> Result<(), Failure> {
+        for path in job.wanted.inputs.keys().map(Path::new) {
+            let restored = self.tools.restore_previous(path);
+            restored.map_err(|error| failure::file("restore", path, &error))?;
+        }
+        Ok(())
+    }
+
+    /// Whether a container that served before runs again; its own check is of the definition it was made from.
+    async fn await_running(&self, id: &str) -> Result<bool, Failure> {
+        let deadline = tokio::time::Instant::now() + bounds::HEALTH_LEAST;
+        loop {
+            let seen = self.tools.docker.container(id).await.map_err(runtime)?;
+            match seen.map(|seen| seen.condition) {
+                Some(Condition::Running) => return Ok(true),
+                None | Some(Condition::Stopped | Condition::Restarting) => return Ok(false),
+                Some(Condition::Starting | Condition::Unhealthy) if tokio::time::Instant::now() < deadline => {
+                    tokio::time::sleep(bounds::POLL).await;
+                }
+                Some(Condition::Starting | Condition::Unhealthy) => return Ok(false),
+            }
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! Looking at everything before anything is decided. Only reads.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use bytes::Bytes;
+use replicator_protocol::change::{self, Facts};
+use replicator_protocol::ids::ResourceId;
+use replicator_protocol::resources::Resource;
+use replicator_protocol::wire::declaration::resource;
+use replicator_protocol::wire::event::{Failure, Record};
+
+use super::super::applier::{Applier as _, Tools};
+use super::super::container::Containers;
+use super::super::directory::Directories;
+use super::super::failure;
+use super::super::file::Files;
+use super::super::network::Networks;
+use crate::daemon::Depth;
+use crate::host::docker::Listed;
+use crate::host::files::{self, FileType};
+use crate::ledger::projections::resources::Resources;
+use crate::planner::{Drift, Observed};
+
+/// Domain of the digests of declared values.
+const FACTS: &str = "facts";
+/// Domain of the digests of files that no resource declares.
+const ON_DISK: &str = "on-disk";
+
+/// The facts of every resource, with the content of undeclared files that containers take in.
+pub(super) fn wanted(tools: &Tools, resources: &[Resource]) -> Vec<Facts<Bytes>> {
+    let mut wanted = change::wanted(resources, |bytes| tools.digest(FACTS, bytes));
+    for (resource, facts) in resources.iter().zip(&mut wanted) {
+        for path in change::inputs(resource) {
+            if facts.inputs.contains_key(path) {
+                continue;
+            }
+            // A folder is no input, and what is not there is found missing when it is needed.
+            let regular = matches!(files::look(Path::new(path)), Ok(Some(seen)) if seen.file_type == FileType::File);
+            if let (true, Ok(content)) = (regular, files::read(Path::new(path))) {
+                facts.inputs.insert(path.to_owned(), tools.digest(ON_DISK, &content));
+            }
+        }
+    }
+    wanted
+}
+
+/// What the machine says of every applied resource that is declared still.
+pub(super) async fn observe(
+    tools: &Tools,
+    resources: &[Resource],
+    ledger: &Resources,
+    depth: Depth,
+) -> BTreeMap<ResourceId, Observed> {
+    let listed = match depth {
+        Depth::Cheap => Some(tools.docker.list(tools.host.as_str()).await.map_err(|error| failure::runtime(&error))),
+        Depth::Full => None,
+    };
+    let mut observed = BTreeMap::new();
+    for resource in resources {
+        let Some(applied) = ledger.applied.get(&resource.id.to_string()) else { continue };
+        let seen = match (&resource.body, &listed) {
+            (resource::Kind::Container(_), Some(listed)) => in_list(&applied.record, listed),
+            (resource::Kind::Network(_), Some(_)) => Ok(Vec::new()),
+            _ => look(tools, resource, &applied.record, depth).await,
+        };
+        let seen = match seen {
+            Ok(drift) if drift.is_empty() => continue,
+            Ok(drift) => Observed::Drifted(drift),
+            Err(failure) if is_about_the_thing(&failure) => Observed::Failing(failure),
+            Err(failure) => Observed::Unknown(failure),
+        };
+        observed.insert(resource.id.clone(), seen);
+    }
+    observed
+}
+
+fn is_about_the_thing(failure: &Failure) -> bool {
+    use super::super::failure::FailureCode::{Restarting, Unhealthy};
+    [Restarting, Unhealthy].iter().any(|code| code.as_str() == failure.code)
+}
+
+async fn look(tools: &Tools, resource: &Resource, record: &Record, depth: Depth) -> Result<Vec<Drift>, Failure> {
+    let full = depth == Depth::Full;
+    let words = match &resource.body {
+        resource::Kind::File(_) => Files(tools).observe(record, full).await?,
+        resource::Kind::Directory(_) => Directories(tools).observe(record, full).await?,
+        resource::Kind::Network(_) => Networks { tools, fixed: Vec::new() }.observe(record, full).await?,
+        resource::Kind::Container(declared) => {
+            return Containers { tools }.observe_closely(declared, record).await;
+        }
+    };
+    Ok(words.into_iter().map(Drift::Word).collect())
+}
+
+/// The cheap look: one list answers for every container.
+fn in_list(record: &Record, listed: &Result<Vec<Listed>, Failure>) -> Result<Vec<Drift>, Failure> {
+    let listed = listed.as_ref().map_err(Clone::clone)?;
+    Ok(match listed.iter().find(|one| one.id == record.runtime_id) {
+        None => vec![Drift::Word("gone")],
+        Some(one) if one.name != record.target => vec![Drift::Word("altered")],
+        Some(one) if !one.running => vec![Drift::Word("stopped")],
+        Some(_) => Vec::new(),
+    })
+}

@@ -1,0 +1,250 @@
+//! Modules side by side, each strictly in order; a step waits for the earlier ones it names.
+
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+
+use futures_util::future::try_join_all;
+use replicator_protocol::ids::ResourceId;
+use replicator_protocol::wire::declaration::{Container, resource};
+use replicator_protocol::wire::event::event::Body;
+use replicator_protocol::wire::event::{Action, Failure, Outcome, ReasonCode, ResourceResult, StepFinished};
+use tokio::sync::{Semaphore, watch};
+
+use super::super::applier::{Applier, Done, Earlier, Job};
+use super::super::bounds;
+use super::super::container::Containers;
+use super::super::directory::Directories;
+use super::super::failure::{FailureCode, With as _, failure};
+use super::super::file::Files;
+use super::super::network::Networks;
+use super::super::order;
+use super::{Walk, result};
+use crate::daemon::ApplyError;
+use crate::ledger::projections::resources::INTERRUPTED;
+use crate::planner::Drift;
+
+/// What has become of each declared resource so far.
+struct Progress {
+    results: Mutex<Vec<Option<ResourceResult>>>,
+    settled: Vec<watch::Sender<bool>>,
+    waits: Vec<Vec<usize>>,
+    permits: Semaphore,
+}
+
+impl Progress {
+    fn outcome(&self, at: usize) -> Option<Outcome> {
+        let results = self.results.lock().unwrap_or_else(PoisonError::into_inner);
+        results[at].as_ref().map(ResourceResult::outcome)
+    }
+
+    fn put(&self, at: usize, result: ResourceResult) {
+        self.results.lock().unwrap_or_else(PoisonError::into_inner)[at] = Some(result);
+    }
+}
+
+impl Walk<'_> {
+    /// Takes every step of a declared resource; `None` stands for one that was not attempted.
+    pub(super) async fn take_steps(&self) -> Result<Vec<Option<ResourceResult>>, ApplyError> {
+        let resources = &self.in_force.declaration.resources;
+        let progress = Progress {
+            results: Mutex::new(vec![None; resources.len()]),
+            settled: resources.iter().map(|_| watch::Sender::new(false)).collect(),
+            waits: order::waits(resources),
+            permits: Semaphore::new(bounds::MODULES),
+        };
+        let mut modules: Vec<Vec<usize>> = Vec::new();
+        let mut positions = BTreeMap::new();
+        for (at, resource) in resources.iter().enumerate() {
+            let module = *positions.entry(resource.id.module.clone()).or_insert(modules.len());
+            if module == modules.len() {
+                modules.push(Vec::new());
+            }
+            modules[module].push(at);
+        }
+        try_join_all(modules.iter().map(|module| self.take_module(&progress, module))).await?;
+        Ok(progress.results.into_inner().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    async fn take_module(&self, progress: &Progress, module: &[usize]) -> Result<(), ApplyError> {
+        for &at in module {
+            for &earlier in &progress.waits[at] {
+                // The sender lives as long as the walk.
+                let _ = progress.settled[earlier].subscribe().wait_for(|settled| *settled).await;
+            }
+            if !(self.newer_waiting)() {
+                let permit = progress.permits.acquire().await;
+                let taken = Box::pin(self.take(progress, at)).await;
+                drop(permit);
+                taken?;
+            }
+            progress.settled[at].send_replace(true);
+        }
+        Ok(())
+    }
+
+    async fn take(&self, progress: &Progress, at: usize) -> Result<(), ApplyError> {
+        let step = &self.plan[at];
+        if let Some(failure) = &step.blocked {
+            progress.put(at, result(step, Outcome::Failed, String::new(), Some(failure.clone())));
+            return Ok(());
+        }
+        if step.action == Action::None {
+            progress.put(at, result(step, Outcome::Unchanged, String::new(), None));
+            return Ok(());
+        }
+        let (result, record) = match self.skipped(progress, at).await {
+            Some(result) => (result, None),
+            None => match self.change(at).await {
+                Ok(Done { failure: Some(failure), record, note, .. }) => {
+                    (result(step, Outcome::Failed, note, Some(failure)), Some(record))
+                }
+                Ok(Done { record, note, .. }) => {
+                    // What was planned for a reason is a change even where it was found done.
+                    (result(step, Outcome::Changed, note, None), Some(record))
+                }
+                Err(failure) => (result(step, Outcome::Failed, String::new(), Some(failure)), None),
+            },
+        };
+        let mut bodies = Vec::new();
+        if let resource::Kind::Container(_) = &self.in_force.declaration.resources[at].body {
+            match &result.failure {
+                Some(failure) if result.outcome() == Outcome::Failed && record.is_none() => {
+                    bodies.extend(self.inputs_failed(progress, at, failure));
+                }
+                Some(_) => {}
+                None => self.inputs_proven(at),
+            }
+        }
+        if let Some(record) = &record {
+            tracing::debug!(resource = result.resource, target = record.target, "read back");
+        }
+        bodies.push(Body::StepFinished(StepFinished { result: Some(result.clone()), record, forgotten: false }));
+        self.append(bodies)?;
+        progress.put(at, result);
+        Ok(())
+    }
+
+    /// A container that is left running as it is: what it takes in could not be written, or the container it
+    /// follows is the same as before.
+    async fn skipped(&self, progress: &Progress, at: usize) -> Option<ResourceResult> {
+        let step = &self.plan[at];
+        let resource::Kind::Container(declared) = &self.in_force.declaration.resources[at].body else { return None };
+        let inputs = &self.wanted[at].inputs;
+        let resources = &self.in_force.declaration.resources;
+        let failed =
+            progress.waits[at].iter().map(|&earlier| (earlier, &resources[earlier])).find(|(earlier, other)| {
+                inputs.contains_key(other.target()) && progress.outcome(*earlier) == Some(Outcome::Failed)
+            });
+        if let Some((_, input)) = failed {
+            let why = failure(FailureCode::InputFailed).with("resource", &input.id);
+            return Some(result(step, Outcome::Skipped, String::new(), Some(why)));
+        }
+        let only_follows = step.reasons.iter().all(|reason| reason.code() == ReasonCode::FollowedRecreated);
+        let followed = progress.waits[at].iter().find(|&&earlier| resources[earlier].target() == declared.network_of);
+        let followed_failed = followed.is_some_and(|&earlier| progress.outcome(earlier) == Some(Outcome::Failed));
+        if !(only_follows && followed_failed) {
+            return None;
+        }
+        let applied = self.ledger.applied.get(&step.id.to_string())?;
+        let drift = Containers { tools: self.tools }.observe_closely(declared, &applied.record).await.ok()?;
+        if drift.contains(&Drift::Word("network")) || drift.contains(&Drift::Followed) {
+            return None;
+        }
+        let why = failure(FailureCode::InputFailed).with("container", &declared.network_of);
+        Some(result(step, Outcome::Skipped, String::new(), Some(why)))
+    }
+
+    async fn change(&self, at: usize) -> Result<Done, Failure> {
+        let tools = self.tools;
+        let resource = &self.in_force.declaration.resources[at];
+        match &resource.body {
+            resource::Kind::File(declared) => self.with_job(at, declared, Files(tools)).await,
+            resource::Kind::Directory(declared) => self.with_job(at, declared, Directories(tools)).await,
+            resource::Kind::Network(declared) => {
+                let fixed = self.fixed_on(&declared.name);
+                self.with_job(at, declared, Networks { tools, fixed }).await
+            }
+            resource::Kind::Container(declared) => self.with_job(at, declared, Containers { tools }).await,
+        }
+    }
+
+    async fn with_job<A: Applier>(&self, at: usize, declared: &A::Declared, applier: A) -> Result<Done, Failure> {
+        let step = &self.plan[at];
+        let name = step.id.to_string();
+        let earlier = Earlier {
+            begun: self.ledger.begun.contains_key(&name),
+            original: self.ledger.originals.get(&name).cloned(),
+        };
+        let job = Job {
+            id: &step.id,
+            declared,
+            action: step.action,
+            known: self.ledger.applied.get(&name).map(|applied| &applied.record),
+            wanted: &self.wanted[at],
+            taken_in: self.is_taken_in(&self.wanted[at].target),
+            earlier: &earlier,
+            declaration: self.in_force,
+        };
+        applier.change(&job).await
+    }
+
+    /// Whether a container that was applied took this path in when it was made.
+    fn is_taken_in(&self, path: &str) -> bool {
+        self.ledger.applied.values().any(|applied| applied.record.inputs.contains_key(path))
+    }
+
+    /// Addresses that containers fix on a network.
+    fn fixed_on(&self, network: &str) -> Vec<Ipv4Addr> {
+        let containers = self.in_force.declaration.resources.iter().filter_map(|resource| match &resource.body {
+            resource::Kind::Container(container) => Some(container),
+            resource::Kind::File(_) | resource::Kind::Directory(_) | resource::Kind::Network(_) => None,
+        });
+        let joined = |container: &Container| {
+            let on_it = container.networks.iter().filter(|joined| joined.name == network);
+            on_it.filter_map(|joined| joined.ip.parse().ok()).collect::<Vec<_>>()
+        };
+        containers.flat_map(joined).collect()
+    }
+
+    /// The container serves with its files as they are now: what they were before is needed no longer.
+    fn inputs_proven(&self, at: usize) {
+        for path in self.wanted[at].inputs.keys() {
+            if let Err(error) = self.tools.drop_previous(Path::new(path)) {
+                // It is only kept longer than needed.
+                tracing::warn!(path, %error, "could not drop what was kept of a file");
+            }
+        }
+    }
+
+    /// The container could not be replaced, and its files are as they were before: they failed with it.
+    fn inputs_failed(&self, progress: &Progress, at: usize, because: &Failure) -> Vec<Body> {
+        let this: &ResourceId = &self.plan[at].id;
+        let mut bodies = Vec::new();
+        let inputs = &self.wanted[at].inputs;
+        let files = progress.waits[at].iter().filter(|&&earlier| inputs.contains_key(&self.wanted[earlier].target));
+        for &earlier in files {
+            let step = &self.plan[earlier];
+            let name = step.id.to_string();
+            let applied = self.ledger.applied.get(&name);
+            let changed_now = progress.outcome(earlier) == Some(Outcome::Changed);
+            // Changed in this walk, or in an earlier one that was cut off before the container was proven.
+            let before = applied.and_then(|applied| applied.before.as_ref().or(changed_now.then_some(&applied.record)));
+            let Some(before) = before else { continue };
+            let mut why = failure(FailureCode::ReplacementFailed).with("container", this);
+            why.previous_restored = true;
+            if let Some(interrupted) = because.fields.get(INTERRUPTED) {
+                why = why.with(INTERRUPTED, interrupted);
+            }
+            let failed = result(step, Outcome::Failed, String::new(), Some(why));
+            bodies.push(Body::StepFinished(StepFinished {
+                result: Some(failed.clone()),
+                record: Some(before.clone()),
+                forgotten: false,
+            }));
+            progress.put(earlier, failed);
+        }
+        bodies
+    }
+}

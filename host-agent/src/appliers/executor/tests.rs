@@ -1,0 +1,297 @@
+//! Files and folders on a real file system with a real ledger; there is no container runtime here.
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+
+use replicator_protocol::declaration::Declaration;
+use replicator_protocol::ids::{Generation, SecretName};
+use replicator_protocol::sealed_box::{Consumer, Recipient, seal};
+use replicator_protocol::secret::SecretBytes;
+use replicator_protocol::wire::declaration::{self as wire, file::Body as Content};
+
+use super::*;
+use crate::clock::SystemClock;
+use crate::config::Layout;
+use crate::daemon::Applier as _;
+use crate::host::docker::Docker;
+use crate::keys::Opener;
+use crate::keys::digest_key::DigestKey;
+use crate::keys::host_key::HostKeys;
+use crate::ledger::{Ledger, SharedLedger};
+use crate::testing;
+
+struct Bench {
+    folder: tempfile::TempDir,
+    executor: Executor,
+    keys: Arc<HostKeys>,
+    sequence: u64,
+}
+
+impl Bench {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join("machine")).unwrap();
+        let at = folder.path().join("keys");
+        fs::create_dir(&at).unwrap();
+        let keys = Arc::new(HostKeys::make(&at).unwrap());
+        let executor = Self::executor(folder.path(), &keys);
+        Self { folder, executor, keys, sequence: 0 }
+    }
+
+    fn executor(folder: &Path, keys: &Arc<HostKeys>) -> Executor {
+        let me = testing::membership();
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let ledger = Ledger::open(folder, &me.uid, Arc::clone(&clock)).unwrap();
+        let recipient = Recipient { fleet: me.fleet.clone(), host: me.uid.clone() };
+        let tools = Tools {
+            host: me.uid,
+            fleet: me.fleet,
+            layout: Layout::new(folder),
+            digest_key: Arc::new(DigestKey::from_bytes([3; 32])),
+            opener: Arc::new(Opener::new(recipient, Arc::clone(keys))),
+            docker: Docker::new("/nonexistent/docker.sock"),
+            ledger: Arc::new(SharedLedger::new(ledger)),
+        };
+        Executor::new(tools, clock)
+    }
+
+    /// The agent died and was started again.
+    fn restart(&mut self) {
+        let keys = Arc::clone(&self.keys);
+        let Self { folder, executor, .. } = self;
+        // The old one lets go of the ledger first.
+        let parked = Bench::executor(tempfile::tempdir().unwrap().path(), &keys);
+        drop(std::mem::replace(executor, parked));
+        *executor = Bench::executor(folder.path(), &keys);
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join("machine").join(name)
+    }
+
+    fn file(&self, name: &str, content: &str) -> wire::File {
+        let path = self.path(name).to_str().unwrap().to_owned();
+        wire::File { path, body: Some(Content::Content(content.into())), ..wire::File::default() }
+    }
+
+    fn sealed(&self, name: &str, value: &str, generation: u64) -> wire::File {
+        let me = testing::membership();
+        let consumer = Consumer { resource: format!("m.{name}").parse().unwrap(), field: "sealed".into() };
+        let sealed = seal(
+            self.keys.sealing().public(),
+            &Recipient { fleet: me.fleet, host: me.uid },
+            (&SecretName::parse("token").unwrap(), Generation(generation)),
+            &consumer,
+            &SecretBytes::new(value.as_bytes().to_vec()),
+        );
+        wire::File { body: Some(Content::Sealed(sealed.unwrap())), ..self.file(name, "") }
+    }
+
+    fn in_force(&mut self, files: &[wire::File]) -> InForce {
+        self.sequence += 1;
+        let name = |file: &wire::File| Path::new(&file.path).file_name().unwrap().to_str().unwrap().to_owned();
+        let resources = files.iter().map(|file| wire::Resource {
+            module: "m".into(),
+            name: name(file),
+            confirms_link: false,
+            kind: Some(wire::resource::Kind::File(file.clone())),
+        });
+        let message = wire::Declaration { resources: resources.collect(), ..testing::declaration(1, self.sequence) };
+        let declaration = Declaration::from_wire(&message).unwrap();
+        let reference = replicator_protocol::wire::event::DeclarationRef {
+            epoch: 1,
+            sequence: self.sequence,
+            hash: vec![u8::try_from(self.sequence).unwrap()].into(),
+        };
+        InForce { declaration, reference, envelope: bytes::Bytes::new() }
+    }
+
+    async fn apply(&mut self, files: &[wire::File]) -> ApplyReported {
+        let in_force = self.in_force(files);
+        self.executor.apply(&in_force, Trigger::Declaration, &|| false).await.unwrap()
+    }
+
+    fn entries(&self) -> u64 {
+        self.executor.tools.ledger.head().number
+    }
+}
+
+fn outcomes(report: &ApplyReported) -> Vec<Outcome> {
+    report.results.iter().map(ResourceResult::outcome).collect()
+}
+
+fn code(report: &ApplyReported, at: usize) -> &str {
+    &report.results[at].failure.as_ref().unwrap().code
+}
+
+#[tokio::test]
+async fn file_is_written_with_its_mode_and_twice_is_once() {
+    let mut bench = Bench::new();
+    let file = wire::File { mode: Some(0o640), ..bench.file("a", "one") };
+    assert_eq!(outcomes(&bench.apply(std::slice::from_ref(&file)).await), [Outcome::Changed]);
+    let written = fs::metadata(bench.path("a")).unwrap();
+    assert_eq!((fs::read(bench.path("a")).unwrap(), written.mode() & 0o7777), (b"one".to_vec(), 0o640));
+    let before = bench.entries();
+    assert_eq!(outcomes(&bench.apply(&[file]).await), [Outcome::Unchanged]);
+    assert_eq!(bench.entries(), before + 1, "only the report");
+    assert_eq!(fs::metadata(bench.path("a")).unwrap().ino(), written.ino(), "not written again");
+}
+
+#[tokio::test]
+async fn sealed_file_is_opened_for_the_write_and_a_new_generation_says_which_secret() {
+    let mut bench = Bench::new();
+    let first = bench.sealed("token", "hunter22", 1);
+    bench.apply(&[first]).await;
+    assert_eq!(fs::read(bench.path("token")).unwrap(), b"hunter22");
+    assert_eq!(fs::metadata(bench.path("token")).unwrap().mode() & 0o7777, 0o600);
+    let again = bench.sealed("token", "hunter22", 1);
+    assert_eq!(outcomes(&bench.apply(&[again]).await), [Outcome::Unchanged], "sealed anew is no change");
+    let second = bench.sealed("token", "hunter23", 2);
+    let report = bench.apply(&[second]).await;
+    assert_eq!(fs::read(bench.path("token")).unwrap(), b"hunter23");
+    assert_eq!(report.results[0].reasons[0].code(), ReasonCode::FieldChanged);
+    let everything = bench.executor.tools.ledger.read_after(0, 1000).unwrap();
+    let leaks = everything.iter().any(|entry| entry.payload.windows(6).any(|window| window == b"hunter"));
+    assert!(!leaks, "no secret is in the ledger");
+}
+
+#[tokio::test]
+async fn secret_sealed_for_another_place_is_refused_and_leaves_the_file() {
+    let mut bench = Bench::new();
+    let sealed = bench.sealed("one", "hunter22", 1);
+    let elsewhere = wire::File { path: bench.file("two", "").path, ..sealed };
+    let report = bench.apply(&[elsewhere]).await;
+    assert_eq!(code(&report, 0), "cannot-open");
+    assert!(!bench.path("two").exists());
+}
+
+#[tokio::test]
+async fn found_file_is_kept_and_comes_back() {
+    let mut bench = Bench::new();
+    fs::write(bench.path("a"), "theirs").unwrap();
+    fs::set_permissions(bench.path("a"), fs::Permissions::from_mode(0o604)).unwrap();
+    let ours = bench.file("a", "ours");
+    bench.apply(&[ours]).await;
+    let newer = bench.file("a", "ours, newer");
+    bench.apply(&[newer]).await;
+    let report = bench.apply(&[]).await;
+    assert_eq!(
+        (outcomes(&report), report.results[0].note.as_str()),
+        (vec![Outcome::Removed], "what was here first is back")
+    );
+    assert_eq!(fs::read(bench.path("a")).unwrap(), b"theirs");
+    assert_eq!(fs::metadata(bench.path("a")).unwrap().mode() & 0o7777, 0o604);
+}
+
+#[tokio::test]
+async fn file_changed_by_hand_is_put_right_and_is_kept_when_undeclared() {
+    let mut bench = Bench::new();
+    let file = bench.file("a", "ours");
+    let in_force = bench.in_force(std::slice::from_ref(&file));
+    bench.executor.apply(&in_force, Trigger::Declaration, &|| false).await.unwrap();
+    fs::write(bench.path("a"), "by hand").unwrap();
+    let look = bench.executor.look(&in_force, Depth::Full, &|| false).await.unwrap().unwrap();
+    assert_eq!((look.results[0].outcome(), look.results[0].reasons[0].subject.as_str()), (Outcome::Changed, "content"));
+    assert_eq!(fs::read(bench.path("a")).unwrap(), b"ours");
+    fs::write(bench.path("a"), "by hand again").unwrap();
+    assert_eq!(outcomes(&bench.apply(&[]).await), [Outcome::Kept]);
+    assert_eq!(fs::read(bench.path("a")).unwrap(), b"by hand again");
+}
+
+#[tokio::test]
+async fn look_that_finds_nothing_appends_nothing() {
+    let mut bench = Bench::new();
+    let file = bench.file("a", "x");
+    let in_force = bench.in_force(&[file]);
+    bench.executor.apply(&in_force, Trigger::Declaration, &|| false).await.unwrap();
+    let before = bench.entries();
+    for depth in [Depth::Cheap, Depth::Full] {
+        assert_eq!(bench.executor.look(&in_force, depth, &|| false).await.unwrap(), None);
+    }
+    assert_eq!(bench.entries(), before);
+}
+
+#[tokio::test]
+async fn link_in_the_place_of_a_file_is_refused_and_others_go_on() {
+    let mut bench = Bench::new();
+    std::os::unix::fs::symlink("/etc/passwd", bench.path("a")).unwrap();
+    let files = [bench.file("a", "x"), bench.file("b", "y"), bench.file("none/c", "z")];
+    let report = bench.apply(&files).await;
+    assert_eq!(outcomes(&report), [Outcome::Failed, Outcome::Changed, Outcome::Failed]);
+    assert_eq!((code(&report, 0), code(&report, 2)), ("wrong-type", "parent-missing"));
+}
+
+#[tokio::test]
+async fn seed_is_written_once_and_left_alone() {
+    let mut bench = Bench::new();
+    let seed = |bench: &Bench, content: &str| wire::File { create_once: true, ..bench.file("a", content) };
+    let first = seed(&bench, "seed");
+    bench.apply(&[first]).await;
+    fs::write(bench.path("a"), "grown").unwrap();
+    let second = seed(&bench, "another seed");
+    assert_eq!(outcomes(&bench.apply(&[second]).await), [Outcome::Unchanged]);
+    assert_eq!(fs::read(bench.path("a")).unwrap(), b"grown");
+}
+
+#[tokio::test]
+async fn moved_file_leaves_no_copy_behind() {
+    let mut bench = Bench::new();
+    let here = bench.file("a", "x");
+    bench.apply(&[here]).await;
+    // The resource keeps its name and gets another path.
+    let mut in_force = bench.in_force(&[bench.file("a", "x")]);
+    let there = bench.path("b").to_str().unwrap().to_owned();
+    if let wire::resource::Kind::File(file) = &mut in_force.declaration.resources[0].body {
+        file.path = there;
+    }
+    bench.executor.apply(&in_force, Trigger::Declaration, &|| false).await.unwrap();
+    assert!(bench.path("b").exists() && !bench.path("a").exists());
+}
+
+#[tokio::test]
+async fn write_that_was_never_recorded_is_ours_after_a_restart() {
+    let mut bench = Bench::new();
+    let file = bench.file("a", "x");
+    let in_force = bench.in_force(std::slice::from_ref(&file));
+    // Announced, written, and cut off before the outcome was recorded.
+    let step = PlannedStep { resource: "m.a".into(), action: Action::Create.into(), reasons: vec![] };
+    let planned = Body::StepsPlanned(StepsPlanned { module: "m".into(), steps: vec![step] });
+    bench.executor.tools.ledger.append(Some(&in_force.reference), vec![planned]).unwrap();
+    fs::write(bench.path("a"), "x").unwrap();
+    bench.restart();
+    let report = bench.executor.apply(&in_force, Trigger::Start, &|| false).await.unwrap();
+    assert_eq!(outcomes(&report), [Outcome::Changed]);
+    assert_eq!(outcomes(&bench.apply(&[]).await), [Outcome::Removed], "what we made goes with its resource");
+    assert!(!bench.path("a").exists());
+}
+
+#[tokio::test]
+async fn something_newer_ends_the_walk_between_resources() {
+    let mut bench = Bench::new();
+    let files = [bench.file("a", "x"), bench.file("b", "y")];
+    let in_force = bench.in_force(&files);
+    let made = bench.path("a");
+    let newer = move || made.exists();
+    let report = bench.executor.apply(&in_force, Trigger::Declaration, &newer).await.unwrap();
+    assert_eq!((report.complete, report.not_attempted, outcomes(&report)), (false, 1, vec![Outcome::Changed]));
+}
+
+#[tokio::test]
+async fn runtime_that_cannot_say_is_not_taken_for_absent() {
+    let mut bench = Bench::new();
+    let mut in_force = bench.in_force(&[]);
+    let container = wire::Container {
+        name: "app".into(),
+        image: format!("sha256:{}", "0".repeat(64)),
+        rollover: wire::Rollover::StopFirst.into(),
+        ..wire::Container::default()
+    };
+    in_force.declaration.resources.push(replicator_protocol::resources::Resource {
+        id: "m.app".parse().unwrap(),
+        confirms_link: false,
+        body: wire::resource::Kind::Container(container),
+    });
+    let report = bench.executor.apply(&in_force, Trigger::Declaration, &|| false).await.unwrap();
+    assert_eq!(code(&report, 0), "runtime-unreachable");
+}

@@ -1,0 +1,67 @@
+//! What is kept aside: originals for ever, previous content until its replacement is proven.
+
+use std::io;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
+
+use super::applier::Tools;
+use crate::host::files;
+
+impl Tools {
+    /// Keeps what was found at `path` under `originals/`, once for each content, and returns its name there: a
+    /// keyed digest, since the file may hold a secret. The copy has the owner and mode of what it is a copy of.
+    pub(super) fn keep_original(&self, path: &Path, seen: &files::Seen, content: &[u8]) -> io::Result<String> {
+        let name = hex::encode(self.digest("original", content));
+        let copy = private(&self.layout.originals())?.join(&name);
+        if files::look(&copy)?.is_none() {
+            tracing::info!(path = %path.display(), original = name, "keeping what was found");
+            files::write(&copy, content, seen.ownership)?;
+        }
+        Ok(name)
+    }
+
+    /// An original, with its owner and mode.
+    pub(super) fn original(&self, name: &str) -> io::Result<Option<(Vec<u8>, files::Ownership)>> {
+        let copy = self.layout.originals().join(name);
+        match files::look(&copy)? {
+            Some(seen) if !name.is_empty() => Ok(Some((files::read(&copy)?, seen.ownership))),
+            Some(_) | None => Ok(None),
+        }
+    }
+
+    /// Keeps what stands at `path` until [`Tools::drop_previous`], unless something is kept already: that is
+    /// what the running container took in. Kept as a second name of the same file, so that what comes back is
+    /// the very file the container holds.
+    pub(super) fn keep_previous(&self, path: &Path) -> io::Result<()> {
+        private(&self.layout.previous())?;
+        let kept = self.previous_at(path);
+        if files::look(&kept)?.is_none() { files::link(path, &kept) } else { Ok(()) }
+    }
+
+    /// Puts back what stood at `path` before, and says whether there was anything. It stays kept until the
+    /// ledger says so too.
+    pub(super) fn restore_previous(&self, path: &Path) -> io::Result<bool> {
+        let kept = self.previous_at(path);
+        if files::look(&kept)?.is_none() {
+            return Ok(false);
+        }
+        files::link(&kept, path)?;
+        Ok(true)
+    }
+
+    /// Forgets what stood at `path` before.
+    pub(super) fn drop_previous(&self, path: &Path) -> io::Result<()> {
+        let copy = self.previous_at(path);
+        if files::look(&copy)?.is_some() { files::remove(&copy) } else { Ok(()) }
+    }
+
+    fn previous_at(&self, path: &Path) -> PathBuf {
+        use std::os::unix::ffi::OsStrExt as _;
+        self.layout.previous().join(hex::encode(self.digest("path", path.as_os_str().as_bytes())))
+    }
+}
+
+fn private(folder: &Path) -> io::Result<PathBuf> {
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    Ok(folder.to_owned())
+}

@@ -1,0 +1,103 @@
+//! `network`: a bridge of the container runtime's, by name, acted on by id.
+
+use std::net::Ipv4Addr;
+
+use replicator_protocol::wire::declaration::Network;
+use replicator_protocol::wire::event::{Failure, Record};
+
+use super::applier::{Applier, Done, Gone, Job, Tools, record};
+use super::failure::{self, FailureCode, With as _, failure};
+
+/// Applies networks.
+pub(super) struct Networks<'t> {
+    pub(super) tools: &'t Tools,
+    /// Addresses that containers of the declaration fix on it.
+    pub(super) fixed: Vec<Ipv4Addr>,
+}
+
+impl Applier for Networks<'_> {
+    type Declared = Network;
+
+    async fn observe(&self, record: &Record, _full: bool) -> Result<Vec<&'static str>, Failure> {
+        let same_name = self.tools.docker.networks(&record.target).await.map_err(|error| failure::runtime(&error))?;
+        let there = same_name.iter().any(|network| network.id == record.runtime_id);
+        Ok(if there { Vec::new() } else { vec!["gone"] })
+    }
+
+    async fn change(&self, job: &Job<'_, Network>) -> Result<Done, Failure> {
+        let name = &job.declared.name;
+        let docker = &self.tools.docker;
+        let failed = |error: crate::host::docker::RuntimeError| failure::runtime(&error);
+        let (id, found, changed) = match docker.networks(name).await.map_err(failed)?.as_slice() {
+            [] => {
+                let subnet = subnet(&self.fixed)?;
+                let id = docker.create_network(name, &self.tools.labels(job.id), subnet).await.map_err(failed)?;
+                (id, false, true)
+            }
+            [one] => (one.id.clone(), !self.tools.is_ours(&one.labels), false),
+            several => {
+                let failure = failure(FailureCode::DuplicateNetwork).with("name", name);
+                return Err(failure.with("networks", several.len()));
+            }
+        };
+        let record = Record { runtime_id: id, found, ..record(job) };
+        let drift = self.observe(&record, true).await?;
+        if !drift.is_empty() {
+            return Err(failure(FailureCode::ReadBack).with("network", name));
+        }
+        let mut note = String::new();
+        if let Some(known) = job.known.filter(|known| known.target != *name) {
+            note = match self.remove(known).await? {
+                Gone::Removed(_) => format!("`{}` is removed", known.target),
+                Gone::Kept(why) => format!("`{}` is kept: {why}", known.target),
+            };
+        }
+        Ok(Done { changed, record, note, failure: None })
+    }
+
+    async fn remove(&self, record: &Record) -> Result<Gone, Failure> {
+        let failed = |error: crate::host::docker::RuntimeError| failure::runtime(&error);
+        if record.found {
+            return Ok(Gone::Kept("it was here first".into()));
+        }
+        match self.tools.docker.on_network(&record.runtime_id).await.map_err(failed)? {
+            None => Ok(Gone::Removed("it was gone already".into())),
+            Some(names) if names.is_empty() => {
+                self.tools.docker.remove_network(&record.runtime_id).await.map_err(failed)?;
+                Ok(Gone::Removed(String::new()))
+            }
+            Some(names) => Ok(Gone::Kept(format!("still in use by {}", names.join(", ")))),
+        }
+    }
+}
+
+/// The /24 around the fixed addresses: the runtime takes a fixed address only in a subnet it was told.
+fn subnet(fixed: &[Ipv4Addr]) -> Result<Option<String>, Failure> {
+    let nets: std::collections::BTreeSet<[u8; 3]> = fixed
+        .iter()
+        .map(|address| {
+            let [a, b, c, _] = address.octets();
+            [a, b, c]
+        })
+        .collect();
+    let mut nets = nets.into_iter();
+    let (first, more) = (nets.next(), nets.next());
+    match (first, more) {
+        (None, _) => Ok(None),
+        (Some(_), Some(_)) => Err(failure(FailureCode::SubnetTaken).with("problem", "addresses in two /24 networks")),
+        (Some([a, b, c]), None) => Ok(Some(format!("{a}.{b}.{c}.0/24"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fixed_addresses_give_the_subnet_around_them() {
+        let at = |text: &str| text.parse().unwrap();
+        assert_eq!(subnet(&[]).unwrap(), None);
+        assert_eq!(subnet(&[at("10.9.8.7"), at("10.9.8.9")]).unwrap(), Some("10.9.8.0/24".into()));
+        assert_eq!(subnet(&[at("10.9.8.7"), at("10.9.7.9")]).unwrap_err().code, "subnet-taken");
+    }
+}

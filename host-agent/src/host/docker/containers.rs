@@ -1,0 +1,244 @@
+//! Containers, looked up by type and acted on by id.
+
+use std::collections::{BTreeMap, HashMap};
+use std::time::Duration;
+
+use bollard::models::{
+    ContainerCreateBody, ContainerInspectResponse, ContainerStateStatusEnum, EndpointSettings, HealthStatusEnum,
+    NetworkConnectRequest,
+};
+use bollard::query_parameters::{
+    CreateContainerOptionsBuilder, InspectContainerOptions, KillContainerOptionsBuilder, ListContainersOptionsBuilder,
+    LogsOptionsBuilder, RemoveContainerOptionsBuilder, RenameContainerOptionsBuilder, StartContainerOptions,
+    StopContainerOptionsBuilder,
+};
+use futures_util::TryStreamExt as _;
+
+use super::{CHANGE, Docker, LOOK, RuntimeError, bounded, effect, found};
+use crate::host::point::Effect;
+
+/// Most that is read of a container's last output, in bytes.
+const OUTPUT_MAX: usize = 4096;
+/// Lines of a container's last output.
+const OUTPUT_LINES: &str = "20";
+
+/// Whether a container serves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Condition {
+    /// It runs, and is not found unhealthy.
+    Running,
+    /// It runs, and its own check has not passed yet.
+    Starting,
+    /// It runs, and its own check fails.
+    Unhealthy,
+    /// It was started and ended, and is started again and again.
+    Restarting,
+    /// It does not run.
+    Stopped,
+}
+
+/// A container of this host in the list of all.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listed {
+    /// The runtime's id.
+    pub id: String,
+    /// Its name.
+    pub name: String,
+    /// Its labels.
+    pub labels: BTreeMap<String, String>,
+    /// Whether it runs.
+    pub running: bool,
+}
+
+/// A container, seen.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Seen {
+    /// The runtime's id.
+    pub id: String,
+    /// Its name.
+    pub name: String,
+    /// Its labels.
+    pub labels: BTreeMap<String, String>,
+    /// Whether it serves.
+    pub condition: Condition,
+    /// Exit status of its last run.
+    pub exit_code: i64,
+    /// How often the runtime started it again.
+    pub restarts: i64,
+    /// When it started, as the runtime writes it: RFC 3339, UTC.
+    pub started_at: String,
+    /// The id of its image.
+    pub image_id: String,
+    /// Its main process, as the host numbers it; 0 where it does not run.
+    pub pid: i64,
+    /// Ids of the networks it is on, by name.
+    pub networks: BTreeMap<String, String>,
+    /// Its address on each network, by name.
+    pub addresses: BTreeMap<String, String>,
+    /// Memory limit in bytes, thousandths of a processor, number of processes; 0 where there is none.
+    pub limits: (i64, i64, i64),
+}
+
+impl Seen {
+    fn of(answer: ContainerInspectResponse) -> Self {
+        let state = answer.state.unwrap_or_default();
+        let health = state.health.as_ref().and_then(|health| health.status);
+        let status = state.status.unwrap_or(ContainerStateStatusEnum::EMPTY);
+        let condition = match (status, health) {
+            (ContainerStateStatusEnum::RESTARTING, _) => Condition::Restarting,
+            (ContainerStateStatusEnum::RUNNING, Some(HealthStatusEnum::STARTING)) => Condition::Starting,
+            (ContainerStateStatusEnum::RUNNING, Some(HealthStatusEnum::UNHEALTHY)) => Condition::Unhealthy,
+            (ContainerStateStatusEnum::RUNNING, _) => Condition::Running,
+            _ => Condition::Stopped,
+        };
+        let networks = answer.network_settings.and_then(|settings| settings.networks).unwrap_or_default();
+        let text = |value: &Option<String>| value.clone().unwrap_or_default();
+        let host = answer.host_config.unwrap_or_default();
+        Self {
+            id: answer.id.unwrap_or_default(),
+            name: answer.name.map(bare).unwrap_or_default(),
+            labels: answer.config.and_then(|config| config.labels).unwrap_or_default().into_iter().collect(),
+            condition,
+            exit_code: state.exit_code.unwrap_or_default(),
+            restarts: answer.restart_count.unwrap_or_default(),
+            started_at: state.started_at.unwrap_or_default(),
+            image_id: answer.image.unwrap_or_default(),
+            pid: state.pid.unwrap_or_default(),
+            addresses: networks.iter().map(|(name, end)| (name.clone(), text(&end.ip_address))).collect(),
+            networks: networks.iter().map(|(name, end)| (name.clone(), text(&end.network_id))).collect(),
+            limits: (
+                host.memory.unwrap_or_default(),
+                host.nano_cpus.unwrap_or_default() / 1_000_000,
+                host.pids_limit.unwrap_or_default().max(0),
+            ),
+        }
+    }
+}
+
+/// The runtime writes a name behind a slash.
+fn bare(name: String) -> String {
+    name.strip_prefix('/').map(str::to_owned).unwrap_or(name)
+}
+
+impl Docker {
+    /// Every container labelled with this host, running or not.
+    ///
+    /// # Errors
+    ///
+    /// [`RuntimeError`].
+    pub async fn list(&self, host: &str) -> Result<Vec<Listed>, RuntimeError> {
+        let filters = HashMap::from([("label", vec![format!("replicator.host={host}")])]);
+        let options = ListContainersOptionsBuilder::default().all(true).filters(&filters).build();
+        let all = bounded("container.list", LOOK, self.client()?.list_containers(Some(options))).await?;
+        Ok(all
+            .into_iter()
+            .map(|one| Listed {
+                id: one.id.unwrap_or_default(),
+                name: one.names.and_then(|names| names.into_iter().next()).map(bare).unwrap_or_default(),
+                labels: one.labels.unwrap_or_default().into_iter().collect(),
+                running: one.state == Some(bollard::models::ContainerSummaryStateEnum::RUNNING),
+            })
+            .collect())
+    }
+
+    /// The container of this name or id; `None` where there is none.
+    ///
+    /// # Errors
+    ///
+    /// [`RuntimeError`].
+    pub async fn container(&self, name: &str) -> Result<Option<Seen>, RuntimeError> {
+        let answer = self.client()?.inspect_container(name, None::<InspectContainerOptions>);
+        Ok(found(bounded("container.inspect", LOOK, answer).await)?.map(Seen::of))
+    }
+
+    /// Makes a container, stopped, and returns its id. Only one network may be named in `body` (the runtime's
+    /// own limit); the others are joined afterwards.
+    ///
+    /// # Errors
+    ///
+    /// [`RuntimeError`]; after [`RuntimeError::Refused`] with status 500 it may exist all the same.
+    pub async fn create(&self, name: &str, body: ContainerCreateBody) -> Result<String, RuntimeError> {
+        let options = CreateContainerOptionsBuilder::default().name(name).build();
+        let made = self.client()?.create_container(Some(options), body);
+        Ok(effect(Effect::ContainerCreate, CHANGE, made).await?.id)
+    }
+
+    /// Joins a stopped container to one more network.
+    ///
+    /// # Errors
+    ///
+    /// [`RuntimeError`].
+    pub async fn join(&self, id: &str, network: &str, endpoint: EndpointSettings) -> Result<(), RuntimeError> {
+        let request = NetworkConnectRequest { container: id.to_owned(), endpoint_config: Some(endpoint) };
+        let joined = self.client()?.connect_network(network, request);
+        bounded("network.connect", CHANGE, joined).await
+    }
+
+    /// Starts a container; one that runs already is no error.
+    ///
+    /// # Errors
+    ///
+    /// [`RuntimeError`].
+    pub async fn start(&self, id: &str) -> Result<(), RuntimeError> {
+        let started = self.client()?.start_container(id, None::<StartContainerOptions>);
+        effect(Effect::ContainerStart, CHANGE, started).await
+    }
+
+    /// Stops a container by its own signal, after `grace` by force; one that is stopped or gone is no error.
+    ///
+    /// # Errors
+    ///
+    /// [`RuntimeError`]; it may still run.
+    pub async fn stop(&self, id: &str, grace: Duration) -> Result<(), RuntimeError> {
+        let seconds = i32::try_from(grace.as_secs()).unwrap_or(i32::MAX);
+        let options = StopContainerOptionsBuilder::default().t(seconds).build();
+        let stopped = self.client()?.stop_container(id, Some(options));
+        // The runtime kills after the grace; it gets as long again to see the end of it.
+        found(effect(Effect::ContainerStop, grace + super::CHANGE, stopped).await).map(drop)
+    }
+
+    /// Gives a container another name.
+    ///
+    /// # Errors
+    ///
+    /// [`RuntimeError`].
+    pub async fn rename(&self, id: &str, name: &str) -> Result<(), RuntimeError> {
+        let options = RenameContainerOptionsBuilder::default().name(name).build();
+        effect(Effect::ContainerRename, CHANGE, self.client()?.rename_container(id, options)).await
+    }
+
+    /// Removes a container by force, its anonymous volumes with it; one that is gone is no error.
+    ///
+    /// # Errors
+    ///
+    /// [`RuntimeError`].
+    pub async fn remove(&self, id: &str) -> Result<(), RuntimeError> {
+        let options = RemoveContainerOptionsBuilder::default().force(true).v(true).build();
+        let removed = self.client()?.remove_container(id, Some(options));
+        found(effect(Effect::ContainerRemove, CHANGE, removed).await).map(drop)
+    }
+
+    /// Sends a signal to the main process.
+    ///
+    /// # Errors
+    ///
+    /// [`RuntimeError`].
+    pub async fn signal(&self, id: &str, signal: &str) -> Result<(), RuntimeError> {
+        let options = KillContainerOptionsBuilder::default().signal(signal).build();
+        effect(Effect::ContainerSignal, CHANGE, self.client()?.kill_container(id, Some(options))).await
+    }
+
+    /// The last lines a container wrote, cut. They may hold a secret: mask them before they go anywhere.
+    pub async fn last_output(&self, id: &str) -> Vec<u8> {
+        let options = LogsOptionsBuilder::default().stdout(true).stderr(true).tail(OUTPUT_LINES).build();
+        let Ok(client) = self.client() else { return Vec::new() };
+        let lines = client.logs(id, Some(options));
+        let gathered = lines.try_fold(Vec::new(), |mut all, line| async move {
+            all.extend_from_slice(&line.into_bytes());
+            Ok(all)
+        });
+        let mut all = bounded("container.logs", LOOK, gathered).await.unwrap_or_default();
+        let surplus = all.len().saturating_sub(OUTPUT_MAX);
+        all.split_off(surplus)
+    }
+}

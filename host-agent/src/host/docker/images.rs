@@ -1,0 +1,62 @@
+//! Images, by digest.
+
+use bollard::auth::DockerCredentials;
+use bollard::query_parameters::CreateImageOptionsBuilder;
+use futures_util::TryStreamExt as _;
+
+use super::{Docker, LOOK, PULL, RuntimeError, bounded, effect, found};
+use crate::host::point::Effect;
+
+/// What a registry is told. It has no `Debug`.
+pub struct Credential {
+    /// Login.
+    pub user: String,
+    /// Token.
+    pub token: String,
+}
+
+/// An image the machine holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HeldImage {
+    /// The runtime's id.
+    pub id: String,
+}
+
+impl Docker {
+    /// The image `name` (`repository@sha256:…` or `sha256:…`), if the machine holds it.
+    ///
+    /// # Errors
+    ///
+    /// [`RuntimeError`].
+    pub async fn image(&self, name: &str) -> Result<Option<HeldImage>, RuntimeError> {
+        let seen = found(bounded("image.inspect", LOOK, self.client()?.inspect_image(name)).await)?;
+        Ok(seen.and_then(|image| image.id).map(|id| HeldImage { id }))
+    }
+
+    /// Fetches `repository@digest`, telling of the progress in the log.
+    ///
+    /// # Errors
+    ///
+    /// [`RuntimeError`]; layers that came whole are kept by the runtime.
+    pub async fn pull(
+        &self,
+        repository: &str,
+        digest: &str,
+        credential: Option<Credential>,
+    ) -> Result<(), RuntimeError> {
+        let options = CreateImageOptionsBuilder::default().from_image(repository).tag(digest).build();
+        let credentials = credential.map(|credential| DockerCredentials {
+            username: Some(credential.user),
+            password: Some(credential.token),
+            ..DockerCredentials::default()
+        });
+        let progress = self.client()?.create_image(Some(options), None, credentials);
+        let all = progress.try_for_each(|step| async move {
+            if let Some(status) = step.status.filter(|_| step.progress_detail.is_none()) {
+                tracing::info!(repository, status, "pulling");
+            }
+            Ok(())
+        });
+        effect(Effect::ImagePull, PULL, all).await
+    }
+}

@@ -1,0 +1,164 @@
+//! The container runtime: every call bounded, every answer either an answer or "could not say".
+
+mod containers;
+mod images;
+mod networks;
+
+use std::future::Future;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use bollard::errors::Error as ClientError;
+
+use super::point::{Effect, Side, reach};
+
+pub use containers::{Condition, Listed, Seen};
+pub use images::{Credential, HeldImage};
+pub use networks::SeenNetwork;
+
+/// Where the runtime listens unless told otherwise.
+pub const SOCKET: &str = "/var/run/docker.sock";
+/// The oldest interface spoken, and the one asked for: every supported runtime has it or translates.
+const API: &bollard::ClientVersion = &bollard::ClientVersion { major_version: 1, minor_version: 41 };
+/// A call that only reads.
+const LOOK: Duration = Duration::from_secs(30);
+/// Making, renaming or removing something.
+const CHANGE: Duration = Duration::from_secs(30);
+/// Fetching an image.
+const PULL: Duration = Duration::from_secs(600);
+
+/// A call to the runtime that brought no answer, or no.
+#[derive(Debug, thiserror::Error)]
+pub enum RuntimeError {
+    /// It is down, hung or restarting. Says nothing about what is there.
+    #[error("the container runtime could not say (`{call}`)")]
+    Unreachable {
+        /// Which call.
+        call: &'static str,
+        /// Why.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// A bound passed.
+    #[error("the container runtime did not answer `{call}` within {} s", bound.as_secs())]
+    TimedOut {
+        /// Which call.
+        call: &'static str,
+        /// How long was waited.
+        bound: Duration,
+    },
+    /// It answered no.
+    #[error("the container runtime refused `{call}` with status {status}: {message}")]
+    Refused {
+        /// Which call.
+        call: &'static str,
+        /// HTTP status.
+        status: u16,
+        /// The runtime's own words.
+        message: String,
+    },
+}
+
+impl RuntimeError {
+    #[allow(clippy::wildcard_enum_match_arm, reason = "whatever is no answer says nothing about what is there")]
+    fn of(call: &'static str, error: ClientError) -> Self {
+        match error {
+            ClientError::DockerResponseServerError { status_code, message } => {
+                Self::Refused { call, status: status_code, message }
+            }
+            ClientError::RequestTimeoutError => Self::TimedOut { call, bound: CHANGE },
+            ClientError::DockerStreamError { error } => Self::Refused { call, status: 500, message: error },
+            other => Self::unreachable(call, other),
+        }
+    }
+
+    fn unreachable(call: &'static str, source: impl std::error::Error + Send + Sync + 'static) -> Self {
+        Self::Unreachable { call, source: Box::new(source) }
+    }
+
+    /// Whether nothing of that name is there.
+    #[must_use]
+    pub fn is_absent(&self) -> bool {
+        matches!(self, Self::Refused { status: 404, .. })
+    }
+}
+
+/// A handle to the runtime, which may be down; cheap to clone.
+#[derive(Clone)]
+pub struct Docker {
+    socket: String,
+    client: Arc<OnceLock<bollard::Docker>>,
+}
+
+impl Docker {
+    /// A handle to the runtime that listens on `socket`. Nothing is sent yet.
+    #[must_use]
+    pub fn new(socket: &str) -> Self {
+        Self { socket: socket.to_owned(), client: Arc::default() }
+    }
+
+    fn client(&self) -> Result<&bollard::Docker, RuntimeError> {
+        if let Some(client) = self.client.get() {
+            return Ok(client);
+        }
+        // Fails where there is no socket: the runtime is not up yet.
+        let client = bollard::Docker::connect_with_unix(&self.socket, PULL.as_secs(), API)
+            .map_err(|error| RuntimeError::of("connect", error))?;
+        Ok(self.client.get_or_init(|| client))
+    }
+
+    /// Whether it answers at all.
+    ///
+    /// # Errors
+    ///
+    /// [`RuntimeError`].
+    pub async fn ping(&self) -> Result<(), RuntimeError> {
+        bounded("ping", LOOK, self.client()?.ping()).await.map(drop)
+    }
+
+    /// Ends once something happened to a container of `host`, or the runtime went away.
+    pub async fn something_happened(&self, host: &str) {
+        use futures_util::StreamExt as _;
+        let filters = std::collections::HashMap::from([
+            ("type", vec!["container".to_owned()]),
+            ("event", ["die", "stop", "destroy", "rename", "pause", "oom"].map(str::to_owned).to_vec()),
+            ("label", vec![format!("replicator.host={host}")]),
+        ]);
+        let options = bollard::query_parameters::EventsOptionsBuilder::default().filters(&filters).build();
+        if let Ok(client) = self.client() {
+            let _ = Box::pin(client.events(Some(options))).next().await;
+        }
+    }
+}
+
+async fn bounded<T>(
+    call: &'static str,
+    bound: Duration,
+    answer: impl Future<Output = Result<T, ClientError>>,
+) -> Result<T, RuntimeError> {
+    match tokio::time::timeout(bound, answer).await {
+        Ok(answer) => answer.map_err(|error| RuntimeError::of(call, error)),
+        Err(_) => Err(RuntimeError::TimedOut { call, bound }),
+    }
+}
+
+/// A call that changes something, between its two points.
+async fn effect<T>(
+    effect: Effect,
+    bound: Duration,
+    answer: impl Future<Output = Result<T, ClientError>>,
+) -> Result<T, RuntimeError> {
+    let call = effect.as_str();
+    reach(effect, Side::Before).map_err(|error| RuntimeError::unreachable(call, error))?;
+    let done = bounded(call, bound, answer).await?;
+    reach(effect, Side::After).map_err(|error| RuntimeError::unreachable(call, error))?;
+    Ok(done)
+}
+
+/// What is there, or that nothing is; anything else stays an error.
+fn found<T>(answer: Result<T, RuntimeError>) -> Result<Option<T>, RuntimeError> {
+    match answer {
+        Ok(seen) => Ok(Some(seen)),
+        Err(error) if error.is_absent() => Ok(None),
+        Err(error) => Err(error),
+    }
+}

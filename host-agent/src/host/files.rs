@@ -1,0 +1,252 @@
+//! Files and folders: looked at without following links, written whole or not at all.
+
+use std::fs::{self, File, Permissions};
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, fchown};
+use std::path::{Path, PathBuf};
+
+use super::point::{Effect, around};
+
+/// Most that is read of one file, in bytes: more than any declaration can carry.
+const READ_MAX: u64 = 64 * 1024 * 1024;
+/// Bits of a mode that are compared and set.
+const MODE_BITS: u32 = 0o7777;
+
+/// What stands at a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FileType {
+    /// A regular file.
+    File,
+    /// A folder.
+    Directory,
+    /// A symbolic link, whatever it points at.
+    Link,
+    /// A device, a socket, a pipe.
+    Other,
+}
+
+/// Owner and permission bits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ownership {
+    /// Numeric user.
+    pub uid: u32,
+    /// Numeric group.
+    pub gid: u32,
+    /// Permission bits, with setuid, setgid and sticky.
+    pub mode: u32,
+}
+
+/// One path, seen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Seen {
+    /// What it is.
+    pub file_type: FileType,
+    /// Whose it is.
+    pub ownership: Ownership,
+    /// Device and inode.
+    pub inode: (u64, u64),
+}
+
+/// Looks at `path` itself; `None` where nothing is there.
+///
+/// # Errors
+///
+/// Where the file system could not tell.
+pub fn look(path: &Path) -> io::Result<Option<Seen>> {
+    let metadata = match fs::symlink_metadata(path) {
+        Ok(metadata) => metadata,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let file_type = metadata.file_type();
+    Ok(Some(Seen {
+        file_type: if file_type.is_file() {
+            FileType::File
+        } else if file_type.is_dir() {
+            FileType::Directory
+        } else if file_type.is_symlink() {
+            FileType::Link
+        } else {
+            FileType::Other
+        },
+        ownership: Ownership { uid: metadata.uid(), gid: metadata.gid(), mode: metadata.mode() & MODE_BITS },
+        inode: (metadata.dev(), metadata.ino()),
+    }))
+}
+
+/// The content of a regular file.
+///
+/// # Errors
+///
+/// Where it could not be read, or is above 64 MiB.
+pub fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    File::open(path)?.take(READ_MAX + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > READ_MAX {
+        return Err(io::Error::other("the file is larger than 64 MiB"));
+    }
+    Ok(bytes)
+}
+
+/// The first folder on the way to `path` that is a link somebody else could turn: one whose target is not
+/// root's, or is writable by others.
+///
+/// # Errors
+///
+/// Where the file system could not tell.
+pub fn unsafe_parent(path: &Path) -> io::Result<Option<PathBuf>> {
+    for parent in path.ancestors().skip(1) {
+        if !matches!(look(parent)?, Some(Seen { file_type: FileType::Link, .. })) {
+            continue;
+        }
+        let target = fs::metadata(parent)?;
+        if target.uid() != 0 || target.mode() & 0o022 != 0 {
+            return Ok(Some(parent.to_owned()));
+        }
+    }
+    Ok(None)
+}
+
+/// Writes `bytes` to `path` whole: beside it, owner and mode set, synced, then renamed into its place.
+///
+/// # Errors
+///
+/// The file system's; `path` is then as it was before.
+pub fn write(path: &Path, bytes: &[u8], ownership: Ownership) -> io::Result<()> {
+    let folder = path.parent().ok_or_else(|| io::Error::other("the path has no folder"))?;
+    around(Effect::FileWrite, || {
+        let mut beside = tempfile::Builder::new().prefix(".replicator-").tempfile_in(folder)?;
+        beside.write_all(bytes)?;
+        fchown(beside.as_file(), Some(ownership.uid), Some(ownership.gid))?;
+        beside.as_file().set_permissions(Permissions::from_mode(ownership.mode))?;
+        beside.as_file().sync_all()?;
+        beside.persist(path).map_err(|error| error.error)?;
+        sync(folder)
+    })
+}
+
+/// Makes `other` a second name of the file at `path`, replacing what stands there. Where they lie on two file
+/// systems it becomes a copy.
+///
+/// # Errors
+///
+/// The file system's; `other` is then as it was before.
+pub fn link(path: &Path, other: &Path) -> io::Result<()> {
+    let folder = other.parent().ok_or_else(|| io::Error::other("the path has no folder"))?;
+    around(Effect::FileLink, || {
+        let beside =
+            tempfile::Builder::new().prefix(".replicator-").make_in(folder, |beside| fs::hard_link(path, beside));
+        match beside {
+            Ok(beside) => {
+                // Renaming one name of a file over another name of it leaves both (POSIX): the drop removes one.
+                fs::rename(beside.path(), other)?;
+                sync(folder)
+            }
+            Err(error) if error.kind() == io::ErrorKind::CrossesDevices => copy(path, other),
+            Err(error) => Err(error),
+        }
+    })
+}
+
+fn copy(path: &Path, other: &Path) -> io::Result<()> {
+    let seen = look(path)?.ok_or(io::ErrorKind::NotFound)?;
+    write(other, &read(path)?, seen.ownership)
+}
+
+/// Sets owner and mode of what stands at `path`, which is no link.
+///
+/// # Errors
+///
+/// The file system's; owner may be set and mode not.
+pub fn own(path: &Path, ownership: Ownership) -> io::Result<()> {
+    around(Effect::FileOwn, || {
+        std::os::unix::fs::lchown(path, Some(ownership.uid), Some(ownership.gid))?;
+        // Setting the owner clears setuid and setgid, so the mode comes second.
+        fs::set_permissions(path, Permissions::from_mode(ownership.mode))
+    })
+}
+
+/// Removes a file; one that is gone already is no error.
+///
+/// # Errors
+///
+/// The file system's.
+pub fn remove(path: &Path) -> io::Result<()> {
+    around(Effect::FileRemove, || match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        Ok(()) | Err(_) => path.parent().map_or(Ok(()), sync),
+    })
+}
+
+/// Makes one folder; its parent must be there.
+///
+/// # Errors
+///
+/// The file system's.
+pub fn make_directory(path: &Path, ownership: Ownership) -> io::Result<()> {
+    around(Effect::DirectoryMake, || {
+        fs::create_dir(path)?;
+        std::os::unix::fs::lchown(path, Some(ownership.uid), Some(ownership.gid))?;
+        fs::set_permissions(path, Permissions::from_mode(ownership.mode))?;
+        path.parent().map_or(Ok(()), sync)
+    })
+}
+
+/// How many entries a folder holds.
+///
+/// # Errors
+///
+/// The file system's.
+pub fn entries(path: &Path) -> io::Result<usize> {
+    Ok(fs::read_dir(path)?.count())
+}
+
+/// Removes an empty folder, and never anything in it.
+///
+/// # Errors
+///
+/// The file system's, [`io::ErrorKind::DirectoryNotEmpty`] among them.
+pub fn remove_directory(path: &Path) -> io::Result<()> {
+    around(Effect::DirectoryRemove, || {
+        fs::remove_dir(path)?;
+        path.parent().map_or(Ok(()), sync)
+    })
+}
+
+fn sync(folder: &Path) -> io::Result<()> {
+    File::open(folder)?.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn own_ids(mode: u32) -> Ownership {
+        let (uid, gid) = (rustix::process::getuid().as_raw(), rustix::process::getgid().as_raw());
+        Ownership { uid, gid, mode }
+    }
+
+    #[test]
+    fn written_file_has_its_owner_and_mode_and_leaves_nothing_beside_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a");
+        write(&path, b"one", own_ids(0o640)).unwrap();
+        write(&path, b"two", own_ids(0o600)).unwrap();
+        assert_eq!(read(&path).unwrap(), b"two");
+        assert_eq!(look(&path).unwrap().unwrap().ownership, own_ids(0o600));
+        assert_eq!(entries(folder.path()).unwrap(), 1);
+    }
+
+    #[test]
+    fn link_is_seen_as_a_link() {
+        let folder = tempfile::tempdir().unwrap();
+        let (real, link) = (folder.path().join("real"), folder.path().join("link"));
+        fs::create_dir(&real).unwrap();
+        std::os::unix::fs::symlink(&real, &link).unwrap();
+        assert_eq!(look(&link).unwrap().unwrap().file_type, FileType::Link);
+        assert_eq!(look(&folder.path().join("none")).unwrap(), None);
+        assert_eq!(unsafe_parent(&real.join("x")).unwrap(), None);
+        fs::set_permissions(&real, Permissions::from_mode(0o777)).unwrap();
+        assert_eq!(unsafe_parent(&link.join("x")).unwrap(), Some(link));
+    }
+}

@@ -1,0 +1,142 @@
+//! Named points around every effect, at which a test makes the agent fail or die.
+//!
+//! A debug build reads `REPLICATOR_FAULT_POINT`, written `EFFECT.before` or `EFFECT.after`, then `#N` for the
+//! Nth time (the first where it is left out), then `:error` or `:kill`. A release build reads nothing.
+
+use std::io;
+
+macro_rules! effects {
+    ($($name:ident = $code:literal,)*) => {
+        /// Everything the agent does to a machine.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+        #[allow(missing_docs, reason = "each name says it")]
+        pub enum Effect { $($name,)* }
+
+        impl Effect {
+            /// Every effect.
+            pub const ALL: &[Self] = &[$(Self::$name),*];
+
+            /// Its name in `REPLICATOR_FAULT_POINT`.
+            #[must_use]
+            pub fn as_str(self) -> &'static str {
+                match self { $(Self::$name => $code,)* }
+            }
+        }
+    };
+}
+
+effects! {
+    FileWrite = "file.write",
+    FileLink = "file.link",
+    FileOwn = "file.own",
+    FileRemove = "file.remove",
+    DirectoryMake = "directory.make",
+    DirectoryRemove = "directory.remove",
+    NetworkCreate = "network.create",
+    NetworkRemove = "network.remove",
+    ImagePull = "image.pull",
+    ContainerCreate = "container.create",
+    ContainerStart = "container.start",
+    ContainerStop = "container.stop",
+    ContainerRename = "container.rename",
+    ContainerRemove = "container.remove",
+    ContainerSignal = "container.signal",
+}
+
+/// Which side of an effect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Side {
+    /// Nothing has happened yet.
+    Before,
+    /// It has happened, and nothing was recorded yet.
+    After,
+}
+
+/// Passes the point on `side` of `effect`.
+///
+/// # Errors
+///
+/// Only in a debug build told so: an error in the place of the effect's own.
+pub fn reach(effect: Effect, side: Side) -> io::Result<()> {
+    #[cfg(debug_assertions)]
+    faults::strike(effect, side)?;
+    #[cfg(not(debug_assertions))]
+    let _ = (effect, side);
+    Ok(())
+}
+
+/// Passes both points around `act`.
+///
+/// # Errors
+///
+/// Those of `act`, and of [`reach`].
+pub fn around<T>(effect: Effect, act: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+    reach(effect, Side::Before)?;
+    let done = act()?;
+    reach(effect, Side::After)?;
+    Ok(done)
+}
+
+#[cfg(debug_assertions)]
+mod faults {
+    use std::io;
+    use std::sync::LazyLock;
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use super::{Effect, Side};
+
+    const VARIABLE: &str = "REPLICATOR_FAULT_POINT";
+
+    struct Fault {
+        effect: Effect,
+        side: Side,
+        left: AtomicU32,
+        kill: bool,
+    }
+
+    static FAULT: LazyLock<Option<Fault>> = LazyLock::new(|| parse(&std::env::var(VARIABLE).ok()?));
+
+    fn parse(text: &str) -> Option<Fault> {
+        let (place, act) = text.rsplit_once(':')?;
+        let (place, nth) = place.split_once('#').unwrap_or((place, "1"));
+        let (effect, side) = place.rsplit_once('.')?;
+        Some(Fault {
+            effect: Effect::ALL.iter().copied().find(|known| known.as_str() == effect)?,
+            side: match side {
+                "before" => Side::Before,
+                "after" => Side::After,
+                _ => return None,
+            },
+            left: AtomicU32::new(nth.parse().ok()?),
+            kill: act == "kill",
+        })
+    }
+
+    pub(super) fn strike(effect: Effect, side: Side) -> io::Result<()> {
+        let Some(fault) = FAULT.as_ref().filter(|fault| (fault.effect, fault.side) == (effect, side)) else {
+            return Ok(());
+        };
+        if fault.left.fetch_sub(1, Ordering::SeqCst) != 1 {
+            return Ok(());
+        }
+        if fault.kill {
+            // As a power cut would: no destructor runs.
+            let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
+        }
+        Err(io::Error::other(format!("a fault was asked for at `{}`", effect.as_str())))
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use super::*;
+
+        #[test]
+        fn fault_names_effect_side_count_and_act() {
+            let fault = parse("container.start.after#2:kill").unwrap();
+            assert_eq!((fault.effect, fault.side, fault.kill), (Effect::ContainerStart, Side::After, true));
+            assert_eq!(fault.left.into_inner(), 2);
+            assert!(parse("container.start.between:kill").is_none());
+            assert!(parse("nothing.before:error").is_none());
+        }
+    }
+}

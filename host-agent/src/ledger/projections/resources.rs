@@ -1,0 +1,195 @@
+//! What the ledger knows of each resource.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use replicator_protocol::change::Facts;
+use replicator_protocol::resources::Kind;
+use replicator_protocol::wire::event::event::Body;
+use replicator_protocol::wire::event::{DeclarationRef, Event, Failure, Outcome, PlannedStep, Record, ResourceResult};
+
+/// A field of failures after which a replaced thing stands again, at the cost of an interruption: such a step is
+/// not tried again for the same declaration.
+pub const INTERRUPTED: &str = "interrupted";
+
+/// Before the name of a resource in `dependencies` of a record: its change makes the container anew.
+pub const RESTART_ON: &str = "restart/";
+/// Likewise: its change has the container read its files again.
+pub const RELOAD_ON: &str = "reload/";
+
+/// One applied resource.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Applied {
+    /// What is known of it.
+    pub record: Record,
+    /// The event that first recorded it: resources are removed in the reverse of this order.
+    pub since: u64,
+    /// What was known before the last change, until all that takes it in is proven.
+    pub before: Option<Record>,
+}
+
+/// All resources, folded from events in order.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Resources {
+    /// Number of the last event folded in.
+    pub number: u64,
+    /// What is applied, by name.
+    pub applied: BTreeMap<String, Applied>,
+    /// Steps that began and have not ended, by resource.
+    pub begun: BTreeMap<String, PlannedStep>,
+    /// What a step that began found in its place: the name of the original.
+    pub originals: BTreeMap<String, String>,
+    /// Steps not to be tried again for the declaration they failed for, by resource.
+    pub given_up: BTreeMap<String, (DeclarationRef, Failure)>,
+}
+
+impl super::Fold for Resources {
+    fn fold(&mut self, event: &Event) {
+        self.number = event.number;
+        match &event.body {
+            Some(Body::StepsPlanned(planned)) => {
+                let steps = planned.steps.iter().map(|step| (step.resource.clone(), step.clone()));
+                self.begun.extend(steps);
+            }
+            Some(Body::OriginalKept(kept)) => {
+                self.originals.insert(kept.resource.clone(), kept.digest.clone());
+            }
+            Some(Body::StepFinished(finished)) => {
+                let Some(result) = &finished.result else { return };
+                self.begun.remove(&result.resource);
+                self.originals.remove(&result.resource);
+                self.give_up(event, result);
+                if finished.forgotten {
+                    self.applied.remove(&result.resource);
+                }
+                if let Some(record) = &finished.record {
+                    self.record(event.number, result, record);
+                }
+            }
+            Some(
+                Body::ChainStarted(_)
+                | Body::AgentStarted(_)
+                | Body::Enrolled(_)
+                | Body::DeclarationAccepted(_)
+                | Body::DeclarationRefused(_)
+                | Body::DeclarationSuperseded(_)
+                | Body::Equivocation(_)
+                | Body::ApplyReported(_)
+                | Body::DriftFound(_)
+                | Body::KeyringAccepted(_)
+                | Body::LedgerSetAside(_)
+                | Body::ClockFault(_),
+            )
+            | None => {}
+        }
+    }
+}
+
+impl Resources {
+    fn give_up(&mut self, event: &Event, result: &ResourceResult) {
+        self.given_up.remove(&result.resource);
+        if let (Some(declaration), Some(failure)) = (&event.declaration, &result.failure)
+            && failure.fields.contains_key(INTERRUPTED)
+        {
+            self.given_up.insert(result.resource.clone(), (declaration.clone(), failure.clone()));
+        }
+    }
+
+    fn record(&mut self, number: u64, result: &ResourceResult, record: &Record) {
+        let failed = result.outcome() == Outcome::Failed;
+        let known = self.applied.remove(&result.resource);
+        let since = known.as_ref().map_or(number, |known| known.since);
+        // What a failed step leaves is what was before it.
+        let before = known.filter(|_| !failed).map(|known| known.before.unwrap_or(known.record));
+        self.applied.insert(result.resource.clone(), Applied { record: record.clone(), since, before });
+        if !failed {
+            // What takes these files in is proven with them as they are now.
+            let taken_in = |applied: &&mut Applied| record.inputs.contains_key(&applied.record.target);
+            self.applied.values_mut().filter(taken_in).for_each(|applied| applied.before = None);
+        }
+    }
+}
+
+/// The facts a record stands for; `None` for a kind this agent does not know.
+#[must_use]
+pub fn facts(record: &Record) -> Option<Facts<Bytes>> {
+    let split = |prefix: &str| -> BTreeMap<String, Bytes> {
+        let all = record.dependencies.iter();
+        all.filter_map(|(name, digest)| Some((name.strip_prefix(prefix)?.to_owned(), digest.clone()))).collect()
+    };
+    Some(Facts {
+        kind: Kind::ALL.into_iter().find(|kind| kind.as_str() == record.kind)?,
+        target: record.target.clone(),
+        fields: record.fields.clone(),
+        inputs: record.inputs.clone(),
+        restart_on: split(RESTART_ON),
+        reload_on: split(RELOAD_ON),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Fold as _;
+    use super::*;
+    use replicator_protocol::wire::event::{StepFinished, StepsPlanned};
+
+    fn event(number: u64, body: Body) -> Event {
+        let declaration = Some(DeclarationRef { epoch: 1, sequence: 1, hash: vec![1].into() });
+        Event { number, declaration, body: Some(body), ..Event::default() }
+    }
+
+    fn planned(resource: &str) -> Body {
+        let step = PlannedStep { resource: resource.into(), ..PlannedStep::default() };
+        Body::StepsPlanned(StepsPlanned { module: "m".into(), steps: vec![step] })
+    }
+
+    fn finished(resource: &str, outcome: Outcome, record: Option<Record>, failure: Option<Failure>) -> Body {
+        let result =
+            ResourceResult { resource: resource.into(), outcome: outcome.into(), failure, ..ResourceResult::default() };
+        Body::StepFinished(StepFinished { result: Some(result), record, forgotten: outcome == Outcome::Removed })
+    }
+
+    fn record(target: &str, digest: u8, inputs: &[&str]) -> Record {
+        let inputs = inputs.iter().map(|path| ((*path).to_owned(), vec![digest].into())).collect();
+        Record { target: target.into(), digest: vec![digest].into(), inputs, ..Record::default() }
+    }
+
+    fn folded(bodies: Vec<Body>) -> Resources {
+        let mut resources = Resources::default();
+        (1..).zip(bodies).for_each(|(number, body)| resources.fold(&event(number, body)));
+        resources
+    }
+
+    #[test]
+    fn step_that_never_ended_is_begun() {
+        let begun = folded(vec![planned("m.a"), planned("m.b"), finished("m.a", Outcome::Changed, None, None)]);
+        assert_eq!(begun.begun.keys().collect::<Vec<_>>(), ["m.b"]);
+    }
+
+    #[test]
+    fn record_before_a_change_is_kept_until_what_takes_it_in_is_proven() {
+        let file = |digest| finished("m.conf", Outcome::Changed, Some(record("/conf", digest, &[])), None);
+        let container = |outcome| finished("m.app", outcome, Some(record("app", 9, &["/conf"])), None);
+        let mut bodies = vec![file(1), container(Outcome::Changed), file(2), file(3)];
+        let before = folded(bodies.clone()).applied["m.conf"].before.clone().unwrap();
+        assert_eq!(before.digest[..], [1], "the one the running container took in");
+        bodies.push(container(Outcome::Changed));
+        assert_eq!(folded(bodies).applied["m.conf"].before, None);
+    }
+
+    #[test]
+    fn failure_that_cost_an_interruption_is_given_up_until_it_succeeds() {
+        let failure = Failure { fields: [(INTERRUPTED.to_owned(), "yes".to_owned())].into(), ..Failure::default() };
+        let failed = finished("m.app", Outcome::Failed, None, Some(failure));
+        assert!(folded(vec![failed.clone()]).given_up.contains_key("m.app"));
+        let plain = finished("m.app", Outcome::Failed, None, Some(Failure::default()));
+        assert!(folded(vec![plain]).given_up.is_empty());
+        assert!(folded(vec![failed, finished("m.app", Outcome::Changed, None, None)]).given_up.is_empty());
+    }
+
+    #[test]
+    fn removed_resource_is_forgotten() {
+        let made = finished("m.a", Outcome::Changed, Some(record("/a", 1, &[])), None);
+        assert!(folded(vec![made, finished("m.a", Outcome::Removed, None, None)]).applied.is_empty());
+    }
+}

@@ -1,0 +1,192 @@
+//! What has to be done, and why. Pure: what was observed comes in, a complete plan goes out, and nothing is left
+//! to choose while it is carried out.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use bytes::Bytes;
+use replicator_protocol::change::{self, Facts, reason};
+use replicator_protocol::ids::ResourceId;
+use replicator_protocol::resources::{Kind, Resource};
+use replicator_protocol::wire::declaration::resource;
+use replicator_protocol::wire::event::{Action, DeclarationRef, Failure, Reason, ReasonCode};
+
+use crate::ledger::projections::resources::{Resources, facts};
+
+/// What the machine says of one applied resource.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Observed {
+    /// It is not as it was left.
+    Drifted(Vec<Drift>),
+    /// It is there, does not serve, and no step would mend it.
+    Failing(Failure),
+    /// It could not be told. Never the same as absent.
+    Unknown(Failure),
+}
+
+/// How a thing is no longer as it was left.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Drift {
+    /// In a word: `gone`, `stopped`, `altered`, `content`, `owner`, `mode`, `network`.
+    Word(&'static str),
+    /// The container whose network it shares is another one.
+    Followed,
+    /// A container still holds a file that has been replaced.
+    Input(String),
+}
+
+/// All a plan depends on.
+pub struct Situation<'a> {
+    /// What is declared.
+    pub resources: &'a [Resource],
+    /// The facts of each, in the same order.
+    pub wanted: &'a [Facts<Bytes>],
+    /// What the ledger knows.
+    pub ledger: &'a Resources,
+    /// What the machine says, where it says something.
+    pub observed: &'a BTreeMap<ResourceId, Observed>,
+    /// The declaration.
+    pub declaration: &'a DeclarationRef,
+}
+
+/// One step of a plan.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Planned {
+    /// Which resource.
+    pub id: ResourceId,
+    /// What it is, or was.
+    pub kind: Kind,
+    /// What is to be done.
+    pub action: Action,
+    /// Why.
+    pub reasons: Vec<Reason>,
+    /// It is not attempted, and this is what the report says.
+    pub blocked: Option<Failure>,
+}
+
+/// Every step: declared resources in declaration order, then the removals, last applied first.
+#[must_use]
+pub fn plan(situation: &Situation<'_>) -> Vec<Planned> {
+    let mut known: Vec<_> = situation
+        .ledger
+        .applied
+        .iter()
+        .filter_map(|(name, applied)| Some((applied.since, ResourceId::parse(name).ok()?, facts(&applied.record)?)))
+        .collect();
+    known.sort_by_key(|(since, ..)| *since);
+    let known: Vec<_> = known.into_iter().map(|(_, id, facts)| (id, facts)).collect();
+    let steps = change::plan(&known, situation.resources, situation.wanted);
+    let mut renewed = BTreeSet::new();
+    let mut planned = Vec::new();
+    for (at, step) in steps.into_iter().enumerate() {
+        let mut step = Planned {
+            id: step.resource,
+            kind: step.kind,
+            action: step.change.action,
+            reasons: step.change.reasons,
+            blocked: None,
+        };
+        if let Some(resource) = situation.resources.get(at) {
+            situation.refine(resource, &renewed, &mut step);
+            if renews(&step) {
+                renewed.insert((resource.kind(), resource.target()));
+            }
+        }
+        planned.push(step);
+    }
+    planned
+}
+
+/// Whether others that are bound to the thing by its id must be made again.
+fn renews(step: &Planned) -> bool {
+    let by_id = matches!(step.kind, Kind::Network | Kind::Container);
+    by_id && step.blocked.is_none() && matches!(step.action, Action::Create | Action::Recreate)
+}
+
+impl Situation<'_> {
+    /// Adds what only this machine can tell.
+    fn refine(&self, resource: &Resource, renewed: &BTreeSet<(Kind, &str)>, step: &mut Planned) {
+        let name = step.id.to_string();
+        match self.observed.get(&step.id) {
+            Some(Observed::Unknown(failure)) => {
+                (step.action, step.blocked) = (Action::None, Some(failure.clone()));
+                return;
+            }
+            Some(Observed::Failing(failure)) if step.action == Action::None => step.blocked = Some(failure.clone()),
+            Some(Observed::Drifted(drift)) => drift.iter().for_each(|drift| drifted(resource, drift, step)),
+            Some(Observed::Failing(_)) | None => {}
+        }
+        bound_to_renewed(resource, renewed, step);
+        if let Some(begun) = self.ledger.begun.get(&name) {
+            if step.action == Action::None {
+                step.action = begun.action();
+                step.blocked = None;
+            }
+            step.reasons.push(reason(ReasonCode::Unfinished, ""));
+        }
+        if let Some((declaration, failure)) = self.ledger.given_up.get(&name)
+            && declaration == self.declaration
+            && step.action != Action::None
+        {
+            (step.action, step.blocked) = (Action::None, Some(failure.clone()));
+        }
+    }
+}
+
+/// A container is bound to a network, and to the container whose network it shares, by id: where the machine
+/// says that one of them is made again, so is the container.
+fn bound_to_renewed(resource: &Resource, renewed: &BTreeSet<(Kind, &str)>, step: &mut Planned) {
+    let resource::Kind::Container(container) = &resource.body else { return };
+    if matches!(step.action, Action::Create | Action::Recreate) {
+        return;
+    }
+    if renewed.contains(&(Kind::Container, container.network_of.as_str())) {
+        raise(step, Action::Recreate, reason(ReasonCode::FollowedRecreated, &container.network_of));
+    }
+    let network = container.networks.iter().find(|network| renewed.contains(&(Kind::Network, network.name.as_str())));
+    if network.is_some() {
+        raise(step, Action::Recreate, reason(ReasonCode::Drift, "altered"));
+    }
+}
+
+fn drifted(resource: &Resource, drift: &Drift, step: &mut Planned) {
+    let container = resource.kind() == Kind::Container;
+    match drift {
+        Drift::Word(word) => {
+            let action = match *word {
+                "gone" => Action::Create,
+                "altered" if container => Action::Recreate,
+                _ => Action::Change,
+            };
+            raise(step, action, reason(ReasonCode::Drift, *word));
+        }
+        Drift::Followed => {
+            let followed = match &resource.body {
+                resource::Kind::Container(container) => container.network_of.as_str(),
+                resource::Kind::File(_) | resource::Kind::Directory(_) | resource::Kind::Network(_) => "",
+            };
+            raise(step, Action::Recreate, reason(ReasonCode::FollowedRecreated, followed));
+        }
+        Drift::Input(path) => raise(step, Action::Recreate, reason(ReasonCode::InputChanged, path)),
+    }
+}
+
+/// Adds a reason, and does the more thorough of the two things.
+fn raise(step: &mut Planned, action: Action, because: Reason) {
+    let weight = |action: Action| match action {
+        Action::Unspecified | Action::None => 0,
+        Action::Reload => 1,
+        Action::Change => 2,
+        Action::Create => 3,
+        Action::Recreate => 4,
+        Action::Remove => 5,
+    };
+    if weight(action) > weight(step.action) {
+        step.action = action;
+    }
+    if !step.reasons.contains(&because) {
+        step.reasons.push(because);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,113 @@
+use replicator_protocol::wire::declaration::{Container, Network, NetworkAttachment};
+use replicator_protocol::wire::event::{PlannedStep, Record};
+
+use super::*;
+use crate::ledger::projections::resources::Applied;
+
+fn id(text: &str) -> ResourceId {
+    ResourceId::parse(text).unwrap()
+}
+
+fn resource(name: &str, body: resource::Kind) -> Resource {
+    Resource { id: id(name), confirms_link: false, body }
+}
+
+fn container(name: &str, edit: impl FnOnce(&mut Container)) -> Resource {
+    let mut container = Container { name: name.into(), ..Container::default() };
+    edit(&mut container);
+    resource(&format!("m.{name}"), resource::Kind::Container(container))
+}
+
+fn network() -> Resource {
+    resource("m.lan", resource::Kind::Network(Network { name: "lan".into() }))
+}
+
+fn facts(resources: &[Resource]) -> Vec<Facts<Bytes>> {
+    change::wanted(resources, Bytes::copy_from_slice)
+}
+
+/// A ledger that knows all of `resources` as they are.
+fn applied(resources: &[Resource]) -> Resources {
+    let records = resources.iter().zip(facts(resources)).enumerate().map(|(since, (resource, facts))| {
+        let Facts { kind, target, fields, inputs, .. } = facts;
+        let record = Record { kind: kind.as_str().into(), target, fields, inputs, ..Record::default() };
+        (resource.id.to_string(), Applied { record, since: since as u64, before: None })
+    });
+    Resources { applied: records.collect(), ..Resources::default() }
+}
+
+fn this() -> DeclarationRef {
+    DeclarationRef { epoch: 1, sequence: 2, hash: Bytes::new() }
+}
+
+fn planned(resources: &[Resource], ledger: &Resources, observed: &[(&str, Observed)]) -> Vec<Planned> {
+    let observed = observed.iter().map(|(name, observed)| (id(name), observed.clone())).collect();
+    let wanted = facts(resources);
+    plan(&Situation { resources, wanted: &wanted, ledger, observed: &observed, declaration: &this() })
+}
+
+fn drift(words: &[&'static str]) -> Observed {
+    Observed::Drifted(words.iter().copied().map(Drift::Word).collect())
+}
+
+#[test]
+fn nothing_observed_is_nothing_done() {
+    let resources = [network(), container("a", |_| ())];
+    let steps = planned(&resources, &applied(&resources), &[]);
+    assert!(steps.iter().all(|step| step.action == Action::None && step.reasons.is_empty()));
+}
+
+#[test]
+fn stopped_is_started_altered_is_made_again_and_gone_is_made() {
+    let resources = [container("a", |_| ())];
+    let action = |words: &[&'static str]| planned(&resources, &applied(&resources), &[("m.a", drift(words))])[0].action;
+    assert_eq!(action(&["stopped"]), Action::Change);
+    assert_eq!(action(&["altered", "stopped"]), Action::Recreate);
+    assert_eq!(action(&["gone"]), Action::Create);
+}
+
+#[test]
+fn could_not_tell_changes_nothing_even_where_something_is_declared_anew() {
+    let before = [container("a", |_| ())];
+    let now = [container("a", |c| c.image = "sha256:2".into())];
+    let unknown = Observed::Unknown(Failure { code: "runtime-unreachable".into(), ..Failure::default() });
+    let steps = planned(&now, &applied(&before), &[("m.a", unknown)]);
+    assert_eq!(steps[0].action, Action::None);
+    assert_eq!(steps[0].blocked.as_ref().unwrap().code, "runtime-unreachable");
+}
+
+#[test]
+fn what_is_bound_to_a_lost_network_is_made_again() {
+    let joins = |c: &mut Container| {
+        c.networks = vec![NetworkAttachment { name: "lan".into(), ..NetworkAttachment::default() }];
+    };
+    let resources = [network(), container("a", joins), container("b", |c| c.network_of = "a".into())];
+    let steps = planned(&resources, &applied(&resources), &[("m.lan", drift(&["gone"]))]);
+    let actions: Vec<_> = steps.iter().map(|step| step.action).collect();
+    assert_eq!(actions, [Action::Create, Action::Recreate, Action::Recreate]);
+    assert_eq!(steps[2].reasons, [reason(ReasonCode::FollowedRecreated, "a")]);
+}
+
+#[test]
+fn unfinished_step_is_taken_again() {
+    let resources = [container("a", |_| ())];
+    let mut ledger = applied(&resources);
+    let step = PlannedStep { resource: "m.a".into(), action: Action::Recreate.into(), reasons: vec![] };
+    ledger.begun.insert("m.a".into(), step);
+    let steps = planned(&resources, &ledger, &[]);
+    assert_eq!((steps[0].action, steps[0].reasons[0].code()), (Action::Recreate, ReasonCode::Unfinished));
+}
+
+#[test]
+fn step_given_up_is_tried_again_only_for_another_declaration() {
+    let before = [container("a", |_| ())];
+    let now = [container("a", |c| c.image = "sha256:2".into())];
+    let mut ledger = applied(&before);
+    let failure = Failure { code: "exited".into(), ..Failure::default() };
+    ledger.given_up.insert("m.a".into(), (this(), failure.clone()));
+    let steps = planned(&now, &ledger, &[]);
+    assert_eq!((steps[0].action, steps[0].blocked.clone()), (Action::None, Some(failure.clone())));
+    let earlier = DeclarationRef { sequence: 1, ..this() };
+    ledger.given_up.insert("m.a".into(), (earlier, failure));
+    assert_eq!(planned(&now, &ledger, &[])[0].action, Action::Recreate);
+}
