@@ -54,6 +54,11 @@ pub enum Command {
     /// Set up the broker that hosts and controller meet at.
     #[command(subcommand)]
     Broker(commands::broker_init::Command),
+    /// Show what a converge would change, and why.
+    Plan(commands::plan::PlanArgs),
+    /// Bring hosts up, converge them, take them down, and look at them.
+    #[command(subcommand)]
+    Host(commands::host::Command),
     /// Check host specs and fleet files, offline.
     Validate(commands::validate::ValidateArgs),
     /// Keep the values behind `secret:NAME`.

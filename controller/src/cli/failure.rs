@@ -167,6 +167,11 @@ macro_rules! hinted {
 
 // A room whose error has a `hint()` is added here, and `?` does the rest.
 hinted!(
+    crate::bootstrap::BootstrapError,
+    crate::bootstrap::ImagesError,
+    crate::compiler::CompileError,
+    crate::compiler::DistributionError,
+    crate::compiler::ResolveError,
     crate::fleet::together::CheckError,
     crate::home::HomeError,
     crate::keys::KeysError,
@@ -176,6 +181,7 @@ hinted!(
     crate::publisher::PublishError,
     crate::publisher::accounts::AccountsError,
     crate::secrets::StoreError,
+    crate::state::LogError,
     crate::secrets::Missing
 );
 

@@ -1,6 +1,13 @@
 //! One file for each command: its arguments, and what it does with them.
 
 pub mod broker_init;
+pub mod host;
+pub mod host_converge;
+pub mod host_down;
+pub mod host_list;
+pub mod host_show;
+pub mod host_up;
+pub mod plan;
 pub mod secrets;
 pub mod validate;
 
@@ -15,6 +22,8 @@ use super::{Context, Exit, Failure};
 pub async fn run(command: Command, context: &Context) -> Result<Exit, Failure> {
     match command {
         Command::Broker(command) => broker_init::run(command, context),
+        Command::Plan(args) => plan::run(args, context).await,
+        Command::Host(command) => host::run(command, context).await,
         Command::Validate(args) => validate::run(&args, context),
         Command::Secrets(command) => secrets::run(command, context).await,
     }

@@ -1,0 +1,97 @@
+//! First contact with the agent on this machine, over its stdin and stdout.
+
+use std::process::Stdio;
+use std::time::Duration;
+
+use bytes::Bytes;
+use replicator_protocol::enrolment::FRAME_MAX;
+use replicator_protocol::ids::{HostId, HostUid};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::process::{ChildStdin, ChildStdout};
+use zeroize::Zeroizing;
+
+use super::BootstrapError;
+use super::agent::Agent;
+use crate::home::FleetFolder;
+use crate::keys::admission::{Admission, Granted};
+use crate::keys::settings::Settings;
+use crate::publisher::accounts;
+use crate::state::event::Supervisor;
+use crate::state::{self, Event, History, Log, event::Blob};
+
+/// How long the whole exchange may take.
+const EXCHANGE: Duration = Duration::from_secs(60);
+
+/// Enrols the agent as `host`, which is `uid`, and records its certificate before the agent gets it.
+///
+/// # Errors
+///
+/// [`BootstrapError`]; run it again.
+pub(super) async fn enrol(
+    agent: &Agent,
+    fleet: &FleetFolder,
+    (host, uid): (&HostId, &HostUid),
+    (log, history): (&Log, History),
+    (supervisor, again): (Supervisor, bool),
+) -> Result<History, BootstrapError> {
+    let settings = Settings::load(fleet)?;
+    let toml = format!("supervisor = \"{supervisor}\"\n\n{}", settings.agent_broker()?);
+    let (admission, bundle) = Admission::open(fleet, host, uid, toml, state::now())?;
+    let mut arguments = vec!["enrol", "--stdio"];
+    arguments.extend(again.then_some("--again"));
+    let mut command = agent.command(&arguments);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let start = |source| BootstrapError::Start { path: agent.binary.clone(), source };
+    let mut child = command.spawn().map_err(start)?;
+    let (Some(mut stdin), Some(mut stdout)) = (child.stdin.take(), child.stdout.take()) else {
+        return Err(BootstrapError::Cut { said: String::new() });
+    };
+    let exchange = async {
+        let bundle = Zeroizing::new(serde_json::to_vec(&bundle).map_err(BootstrapError::Bundle)?);
+        send(&mut stdin, &bundle).await?;
+        let challenged = admission.introduced(&receive(&mut stdout).await?, state::now())?;
+        send(&mut stdin, challenged.challenge()).await?;
+        let answered = challenged.answered(&receive(&mut stdout).await?, state::now())?;
+        let jwt = accounts::admit_host(fleet, uid, answered.nats_key()).await?;
+        let Granted { grant, certificate_envelope, .. } = answered.grant(jwt)?;
+        let event = Event::HostAdmitted { certificate: Blob(certificate_envelope) };
+        let history = log.append(history, event, state::now()).await?;
+        send(&mut stdin, &grant).await?;
+        Ok(history)
+    };
+    let ended = tokio::time::timeout(EXCHANGE, exchange).await;
+    drop(stdin);
+    let output = tokio::time::timeout(EXCHANGE, child.wait_with_output()).await;
+    let late = BootstrapError::Late { what: "the enrolment", seconds: EXCHANGE.as_secs() };
+    let output = output.map_err(|_| BootstrapError::Late { what: "the enrolment", seconds: EXCHANGE.as_secs() })?;
+    let output = output.map_err(start)?;
+    let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+    match ended {
+        Err(_) => Err(late),
+        // What the agent said explains a stream that ended better than the stream does.
+        Ok(Err(BootstrapError::Cut { .. })) => Err(BootstrapError::Cut { said }),
+        Ok(Err(error)) => Err(error),
+        Ok(Ok(history)) if output.status.success() => Ok(history),
+        Ok(Ok(_)) => Err(BootstrapError::Cut { said }),
+    }
+}
+
+async fn send(stream: &mut ChildStdin, frame: &[u8]) -> Result<(), BootstrapError> {
+    let cut = |_| BootstrapError::Cut { said: String::new() };
+    let length = u32::try_from(frame.len()).unwrap_or(u32::MAX);
+    stream.write_all(&length.to_be_bytes()).await.map_err(cut)?;
+    stream.write_all(frame).await.map_err(cut)?;
+    stream.flush().await.map_err(cut)
+}
+
+async fn receive(stream: &mut ChildStdout) -> Result<Bytes, BootstrapError> {
+    let cut = |_| BootstrapError::Cut { said: String::new() };
+    let length = stream.read_u32().await.map_err(cut)?;
+    let length = usize::try_from(length).unwrap_or(usize::MAX);
+    if length > FRAME_MAX {
+        return Err(BootstrapError::Cut { said: format!("a frame of {length} bytes (have {FRAME_MAX})") });
+    }
+    let mut frame = vec![0; length];
+    stream.read_exact(&mut frame).await.map_err(cut)?;
+    Ok(frame.into())
+}

@@ -1,0 +1,179 @@
+//! Issues a declaration: its number by an append to the log, then the broker, then the host's report.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use prost::Message as _;
+use replicator_protocol::envelope;
+use replicator_protocol::event_words;
+use replicator_protocol::ids::{Digest, FleetName, HostId, HostUid, Position};
+use replicator_protocol::sealed_box::SealingPublicKey;
+use replicator_protocol::wire::event::event::Body;
+use replicator_protocol::wire::event::{ApplyReported, Event as HostEvent};
+
+use super::BootstrapError;
+use crate::compiler::{Compiled, Head, intent_hash, seal};
+use crate::home::FleetFolder;
+use crate::keys::signing::{self, Signer};
+use crate::keys::{Keyrings, certificates};
+use crate::planner;
+use crate::publisher::{Outcome, Publisher};
+use crate::state::event::{Blob, Hash};
+use crate::state::{self, Event, History, Log, LogError, Status};
+
+/// Times a lost race is run again before giving up.
+const ATTEMPTS: usize = 5;
+
+/// What is to be declared.
+pub struct Request {
+    /// The resources.
+    pub compiled: Compiled,
+    /// The secrets they need.
+    pub values: seal::Values,
+    /// The revision of the spec.
+    pub spec_revision: String,
+    /// How long the report is waited for.
+    pub timeout: Duration,
+}
+
+/// Whose declaration it is, and who says so.
+pub(super) struct Issuer<'a> {
+    pub(super) folder: &'a FleetFolder,
+    pub(super) fleet: &'a FleetName,
+    pub(super) host: &'a HostId,
+    pub(super) log: &'a Log,
+    pub(super) publisher: &'a Publisher,
+    pub(super) say: &'a (dyn Fn(String) + Sync),
+}
+
+impl Issuer<'_> {
+    /// Gives `request` the next number, publishes it, and waits for the report.
+    ///
+    /// # Errors
+    ///
+    /// [`BootstrapError`]; with its number once given, it is published by the next run at the latest as history.
+    pub(super) async fn issue(&self, request: &Request) -> Result<(Position, ApplyReported), BootstrapError> {
+        for _ in 0..ATTEMPTS {
+            let history = self.log.read().await?;
+            match self.append(history, request).await {
+                Ok(history) => return self.publish(history, request.timeout).await,
+                // Somebody else was first: another number, and another plan to name.
+                Err(BootstrapError::Log(LogError::Lost { .. })) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Err(BootstrapError::Busy { host: self.host.clone() })
+    }
+
+    fn uid(&self, history: &History) -> Result<HostUid, BootstrapError> {
+        let not_up = || BootstrapError::NotUp { host: self.host.clone(), status: history.state.status };
+        let (fleet, uid) = history.state.identity.as_ref().ok_or_else(not_up)?;
+        if history.state.status != Status::Admitted {
+            return Err(not_up());
+        }
+        if fleet != self.fleet {
+            let (host, got, have) = (self.host.clone(), self.fleet.clone(), fleet.clone());
+            return Err(BootstrapError::OtherFleet { host, got, have });
+        }
+        Ok(uid.clone())
+    }
+
+    async fn append(&self, history: History, request: &Request) -> Result<History, BootstrapError> {
+        let uid = self.uid(&history)?;
+        let state = &history.state;
+        let certificate = state.certificate.clone().unwrap_or_default();
+        let host = certificates::believe(certificate, &uid, &Keyrings::load(self.folder)?.current)?;
+        let sealing = SealingPublicKey::from_bytes(&host.certificate.sealing_key)?;
+        let head = Head {
+            fleet: self.fleet.clone(),
+            host: self.host.clone(),
+            uid,
+            position: state.next_position(),
+            issued_at: state::now(),
+            plan_id: Digest([0; 32]),
+            previous: state.last_issued().map(|issued| issued.hash),
+            spec_revision: request.spec_revision.clone(),
+        };
+        let mut declaration = request.compiled.declaration(head);
+        let intent = intent_hash(&declaration);
+        let plan = planner::id(&intent, history.head(), state.reported.as_ref().map(|reported| reported.position));
+        declaration.plan_id = Bytes::copy_from_slice(&plan.0);
+        let position = declaration.position;
+        let message = seal::seal(declaration, &sealing, &request.values)?.to_wire();
+        let signed = envelope::sign(&message, &[&signing::load(self.folder, Signer::Declare)?]);
+        let event = Event::DeclarationIssued {
+            position,
+            hash: Hash(Digest::of(&message.encode_to_vec())),
+            intent_hash: Hash(intent),
+            plan_id: Hash(plan),
+            envelope: Blob(signed),
+        };
+        Ok(self.log.append(history, event, state::now()).await?)
+    }
+
+    async fn publish(&self, history: History, timeout: Duration) -> Result<(Position, ApplyReported), BootstrapError> {
+        let uid = self.uid(&history)?;
+        let Some(issued) = history.state.last_issued().cloned() else {
+            return Err(BootstrapError::NotUp { host: self.host.clone(), status: history.state.status });
+        };
+        let position = issued.position;
+        let sent = self.publisher.publish_declaration(&uid, &issued.envelope).await?;
+        self.log.append(history, Event::DeclarationPublished { position }, state::now()).await.or_else(lost)?;
+        (self.say)(format!("Published declaration {} for `{}`; waiting for its report", position.sequence, self.host));
+        let mut told = |event: &HostEvent| {
+            if let Some(Body::StepFinished(step)) = &event.body
+                && let Some(result) = &step.result
+            {
+                (self.say)(format!("  {:<9}  {}", event_words::outcome(result.outcome), result.resource));
+            }
+        };
+        let outcome = self.publisher.wait_for_report(&uid, position, &sent, timeout, &mut told).await?;
+        let host = self.host.clone();
+        match outcome {
+            Outcome::Applied(report) => {
+                self.seen(position, &report).await?;
+                Ok((position, report))
+            }
+            Outcome::Refused(refused) => Err(BootstrapError::Refused {
+                host,
+                sequence: position.sequence,
+                code: refused.code,
+                fields: refused.fields,
+            }),
+            Outcome::Equivocation => Err(BootstrapError::Equivocation { host, position }),
+            Outcome::Superseded => Err(BootstrapError::Superseded { host, position }),
+        }
+    }
+
+    /// Records the report, whoever appended meanwhile.
+    async fn seen(&self, position: Position, report: &ApplyReported) -> Result<(), BootstrapError> {
+        let report = Blob(report.encode_to_vec().into());
+        for _ in 0..ATTEMPTS {
+            let history = self.log.read().await?;
+            if !history.state.issued.contains_key(&position) {
+                // A later report was seen by somebody else: this one adds nothing.
+                return Ok(());
+            }
+            let event = Event::ApplySeen { position, report: report.clone() };
+            match self.log.append(history, event, state::now()).await {
+                Ok(_) => return Ok(()),
+                Err(LogError::Lost { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(BootstrapError::Busy { host: self.host.clone() })
+    }
+}
+
+/// A lost race about what is only told is none: the next run sees what the broker holds.
+fn lost(error: LogError) -> Result<History, LogError> {
+    match error {
+        LogError::Lost { .. } => Ok(History::default()),
+        LogError::Gap { .. }
+        | LogError::Entry { .. }
+        | LogError::Later { .. }
+        | LogError::Illegal { .. }
+        | LogError::Objects(_)
+        | LogError::Key(_) => Err(error),
+    }
+}

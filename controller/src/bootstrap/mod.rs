@@ -1,0 +1,221 @@
+//! From a spec to a host that is enrolled, running and told what to be: this machine, without SSH.
+//!
+//! Comes in: what was compiled. Goes out: a declaration issued, published and reported on. Every step can be
+//! run again, and goes on from where the last run stopped: what was done is in the provisioning log first.
+
+pub mod agent;
+mod enrol;
+pub mod images;
+mod issue;
+pub mod local;
+mod process;
+mod systemd;
+
+use std::path::PathBuf;
+
+use replicator_protocol::ids::{FleetName, HostId, InvalidId, Position};
+use replicator_protocol::refusal::Refusal;
+
+pub use agent::Agent;
+pub use images::ImagesError;
+pub use issue::Request;
+pub use local::{Applied, Down, Local};
+
+use crate::keys::KeysError;
+use crate::keys::admission::AdmissionError;
+use crate::publisher::PublishError;
+use crate::publisher::accounts::AccountsError;
+use crate::state::LogError;
+
+/// Why a host is not up; what was recorded stays, and the next run goes on from there.
+#[derive(Debug, thiserror::Error)]
+pub enum BootstrapError {
+    /// The log refused.
+    #[error(transparent)]
+    Log(#[from] LogError),
+    /// A key cannot be had.
+    #[error(transparent)]
+    Keys(#[from] KeysError),
+    /// The host is not admitted.
+    #[error(transparent)]
+    Admission(#[from] AdmissionError),
+    /// Its account could not be pushed or removed.
+    #[error(transparent)]
+    Accounts(#[from] AccountsError),
+    /// The declaration was not published, or no report came.
+    #[error(transparent)]
+    Publish(#[from] PublishError),
+    /// Something signed or sealed is refused.
+    #[error(transparent)]
+    Refusal(#[from] Refusal),
+    /// Not the superuser.
+    #[error("cannot set up an agent without being root")]
+    NotRoot,
+    /// There is no agent to start.
+    #[error("there is no agent at `{}`", path.display())]
+    NoAgent {
+        /// Where it was looked for.
+        path: PathBuf,
+    },
+    /// The agent could not be run.
+    #[error("cannot run `{}`", path.display())]
+    Start {
+        /// The agent.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The agent ended at once.
+    #[error("the agent ended at once ({status}): `{last}`")]
+    Ended {
+        /// How.
+        status: String,
+        /// Its log.
+        log: PathBuf,
+        /// The end of that.
+        last: String,
+    },
+    /// The agent does not end.
+    #[error("the agent (process {pid}) does not end")]
+    StillRuns {
+        /// Its process.
+        pid: i32,
+    },
+    /// systemd refused.
+    #[error("`systemctl {command}` failed: `{said}`")]
+    Systemd {
+        /// What was asked of it.
+        command: String,
+        /// What it said.
+        said: String,
+    },
+    /// The agent broke the exchange off.
+    #[error("the agent did not enrol: `{said}`")]
+    Cut {
+        /// What it said.
+        said: String,
+    },
+    /// The bundle could not be written down.
+    #[error("cannot write the bundle")]
+    Bundle(#[source] serde_json::Error),
+    /// Something took too long.
+    #[error("{what} took longer than {seconds} s")]
+    Late {
+        /// What.
+        what: &'static str,
+        /// The bound.
+        seconds: u64,
+    },
+    /// A file could not be written or removed.
+    #[error("cannot {act} `{}`", path.display())]
+    File {
+        /// `write`, `remove`.
+        act: &'static str,
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A folder could not be made.
+    #[error(transparent)]
+    Home(#[from] crate::home::HomeError),
+    /// The host is another fleet's.
+    #[error("`{host}` is a host of the fleet `{have}` (got `{got}`)")]
+    OtherFleet {
+        /// The host.
+        host: HostId,
+        /// The fleet asked for.
+        got: FleetName,
+        /// Its own.
+        have: FleetName,
+    },
+    /// There is nothing to converge.
+    #[error("`{host}` is not up: it is {status}")]
+    NotUp {
+        /// The host.
+        host: HostId,
+        /// How far it has come.
+        status: crate::state::Status,
+    },
+    /// Others issue at the same time.
+    #[error("others issue declarations for `{host}` at the same time")]
+    Busy {
+        /// The host.
+        host: HostId,
+    },
+    /// The host refused the declaration whole.
+    #[error("`{host}` refuses declaration {sequence} ({code}){}", listed(fields))]
+    Refused {
+        /// The host.
+        host: HostId,
+        /// The declaration.
+        sequence: u64,
+        /// The code it gave.
+        code: String,
+        /// What it added.
+        fields: std::collections::BTreeMap<String, String>,
+    },
+    /// The host holds another declaration under the same number.
+    #[error("`{host}` holds another declaration {}, and applied neither", position.sequence)]
+    Equivocation {
+        /// The host.
+        host: HostId,
+        /// The number.
+        position: Position,
+    },
+    /// A later one took its place.
+    #[error("declaration {} of `{host}` was superseded before it was applied", position.sequence)]
+    Superseded {
+        /// The host.
+        host: HostId,
+        /// The number.
+        position: Position,
+    },
+    /// A name that is none.
+    #[error(transparent)]
+    Name(#[from] InvalidId),
+}
+
+fn listed(fields: &std::collections::BTreeMap<String, String>) -> String {
+    let fields: Vec<_> = fields.iter().map(|(name, value)| format!("{name} `{value}`")).collect();
+    if fields.is_empty() { String::new() } else { format!(": {}", fields.join(", ")) }
+}
+
+impl BootstrapError {
+    /// One line that names the next action.
+    pub fn hint(&self) -> String {
+        match self {
+            Self::Log(error) => error.hint(),
+            Self::Keys(error) => error.hint(),
+            Self::Admission(error) => error.hint(),
+            Self::Accounts(error) => error.hint(),
+            Self::Publish(error) => error.hint(),
+            Self::Refusal(refusal) => refusal.code.hint().into(),
+            Self::Home(error) => error.hint(),
+            Self::NotRoot => "run it with `sudo`: the agent writes files and speaks with the container runtime".into(),
+            Self::NoAgent { .. } => "name it with `--agent PATH`".into(),
+            Self::Start { path, .. } => format!("see that `{}` is a program for this machine", path.display()),
+            Self::Ended { log, .. } => format!("more in `{}`", log.display()),
+            Self::StillRuns { pid } => format!("see what it waits for: `cat /proc/{pid}/stack`"),
+            Self::Systemd { .. } => "see `systemctl status` and `journalctl -u` of the agent's unit".into(),
+            Self::Cut { .. } => {
+                "if this machine belongs to another controller, leave it; if not, run `replicator host up` with `--again`"
+                    .into()
+            }
+            Self::Bundle(_) | Self::Late { .. } | Self::Busy { .. } | Self::Superseded { .. } => {
+                "run the command again: it goes on from there".into()
+            }
+            Self::File { path, .. } => format!("check who owns `{}` and whether the disk is full", path.display()),
+            Self::OtherFleet { have, .. } => format!("use `--context {have}`"),
+            Self::NotUp { host, .. } => format!("run `replicator host up {host}`"),
+            Self::Refused { code, .. } => {
+                let known = replicator_protocol::refusal::Code::ALL.iter().find(|known| known.as_str() == code.as_str());
+                known.map_or_else(|| "see `replicator events`".into(), |known| known.hint().into())
+            }
+            Self::Equivocation { .. } => {
+                "another controller signs with the same key, or the log was restored from a backup: find out which".into()
+            }
+            Self::Name(_) => "correct the name".into(),
+        }
+    }
+}

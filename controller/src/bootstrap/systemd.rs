@@ -1,0 +1,105 @@
+//! The agent as a unit of systemd.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use replicator_protocol::ids::HostId;
+use tokio::process::Command;
+
+use super::BootstrapError;
+use super::agent::{Agent, Started};
+
+/// Where units of the administrator's lie.
+const UNITS: &str = "/etc/systemd/system";
+/// How long systemd may take for one command: starting waits until the agent says it is ready.
+const ANSWER: Duration = Duration::from_secs(120);
+
+fn name(agent: &Agent, host: &HostId) -> String {
+    if agent.root.as_os_str() == "/" {
+        "replicator-host-agent.service".into()
+    } else {
+        format!("replicator-host-agent-{host}.service")
+    }
+}
+
+fn path(agent: &Agent, host: &HostId) -> PathBuf {
+    PathBuf::from(UNITS).join(name(agent, host))
+}
+
+fn text(agent: &Agent, host: &HostId) -> String {
+    let quoted = |path: &std::path::Path| path.display().to_string().replace('%', "%%").replace('"', "\\\"");
+    format!(
+        "[Unit]\n\
+         Description=Replicator host agent ({host})\n\
+         After=network.target docker.service\n\
+         StartLimitIntervalSec=0\n\
+         \n\
+         [Service]\n\
+         Type=notify\n\
+         ExecStart=\"{}\" --root \"{}\" run\n\
+         Restart=always\n\
+         RestartSec=2\n\
+         WatchdogSec=60\n\
+         UMask=0077\n\
+         NoNewPrivileges=yes\n\
+         ProtectClock=yes\n\
+         ProtectKernelModules=yes\n\
+         RestrictAddressFamilies=AF_UNIX AF_INET AF_INET6\n\
+         MemoryDenyWriteExecute=yes\n\
+         \n\
+         [Install]\n\
+         WantedBy=multi-user.target\n",
+        quoted(&agent.binary),
+        quoted(&agent.root),
+    )
+}
+
+pub(super) async fn start(agent: &Agent, host: &HostId) -> Result<Started, BootstrapError> {
+    let (name, path, text) = (name(agent, host), path(agent, host), text(agent, host));
+    let written = std::fs::read_to_string(&path).is_ok_and(|there| there == text);
+    if written && systemctl(&["is-active", "--quiet", &name]).await.is_ok() {
+        return Ok(Started::Already);
+    }
+    std::fs::write(&path, text).map_err(|source| BootstrapError::File { act: "write", path, source })?;
+    systemctl(&["daemon-reload"]).await?;
+    systemctl(&["enable", &name]).await?;
+    systemctl(&["restart", &name]).await?;
+    Ok(Started::Now)
+}
+
+pub(super) async fn stop(agent: &Agent, host: &HostId) -> Result<(), BootstrapError> {
+    let (name, path) = (name(agent, host), path(agent, host));
+    if !path.exists() {
+        return Ok(());
+    }
+    systemctl(&["disable", "--now", &name]).await?;
+    std::fs::remove_file(&path).map_err(|source| BootstrapError::File { act: "remove", path, source })?;
+    systemctl(&["daemon-reload"]).await
+}
+
+async fn systemctl(arguments: &[&str]) -> Result<(), BootstrapError> {
+    let failed = |said: String| BootstrapError::Systemd { command: arguments.join(" "), said };
+    let output = Command::new("systemctl").args(arguments).kill_on_drop(true).output();
+    let output = tokio::time::timeout(ANSWER, output).await;
+    let output = output.map_err(|_| failed(format!("no answer within {} s", ANSWER.as_secs())))?;
+    let output = output.map_err(|error| failed(error.to_string()))?;
+    if output.status.success() {
+        Ok(())
+    } else {
+        Err(failed(String::from_utf8_lossy(&output.stderr).trim().to_owned()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unit_names_the_agent_and_several_fit_on_one_machine() {
+        let host = HostId::parse("acme").unwrap();
+        let at = |root: &str| Agent { binary: "/opt/a b/agent".into(), root: root.into() };
+        assert_eq!(name(&at("/"), &host), "replicator-host-agent.service");
+        assert_eq!(name(&at("/srv/a"), &host), "replicator-host-agent-acme.service");
+        assert!(text(&at("/srv/a"), &host).contains("ExecStart=\"/opt/a b/agent\" --root \"/srv/a\" run\n"));
+    }
+}

@@ -1,0 +1,234 @@
+//! `replicator host`: what its commands share, and which there are.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use replicator_protocol::ids::{Digest, FleetName, HostId, SecretName};
+
+use super::{host_converge, host_down, host_list, host_show, host_up};
+use crate::bootstrap::{Agent, Applied, Request, images};
+use crate::cli::{Context, Exit, Failure};
+use crate::compiler::{self, Compiled, Distribution, HeldSecret, Image, Wanted, seal};
+use crate::fleet::{self, FleetFile};
+use crate::planner::{Counts, ReportData, report_text};
+use crate::secrets::SecretStore;
+use crate::spec::names::ImageRef;
+use crate::spec::{self, HostSpec};
+
+/// What can be done with hosts.
+#[derive(Debug, clap::Subcommand)]
+pub enum Command {
+    /// Enrol a host where that was not done, and make it what its spec says.
+    Up(host_up::UpArgs),
+    /// Make a host that is up what its spec says.
+    Converge(host_converge::ConvergeArgs),
+    /// Remove everything a host was given, and retire it.
+    Down(host_down::DownArgs),
+    /// Show how far a host has come.
+    Show(host_show::ShowArgs),
+    /// Show every host with a state.
+    List(host_list::ListArgs),
+}
+
+/// Which files speak of a host.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Files {
+    /// The host spec [default: the one the fleet file names, else `hosts/ID.yml`].
+    #[arg(long, value_name = "FILE")]
+    pub spec: Option<PathBuf>,
+    /// The fleet file [default: `clanker.yml` or `factory.yml` in this folder].
+    #[arg(long, value_name = "FILE")]
+    pub fleet: Option<PathBuf>,
+    /// Other images for the engine's own containers.
+    #[arg(long, value_name = "FILE")]
+    pub distribution: Option<PathBuf>,
+}
+
+/// How long a report is waited for.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Wait {
+    /// Seconds to wait for the host's report.
+    #[arg(long, value_name = "SECONDS", default_value_t = 900, value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    timeout: u64,
+}
+
+impl Wait {
+    /// The bound.
+    pub fn bound(&self) -> Duration {
+        Duration::from_secs(self.timeout)
+    }
+}
+
+/// The agent on this machine.
+#[derive(Debug, Clone, clap::Args)]
+pub struct AgentArgs {
+    /// The agent's program [default: `replicator-host-agent` beside this one].
+    #[arg(long, value_name = "PATH")]
+    agent: Option<PathBuf>,
+    /// Move all of the agent's files under DIR: several agents fit on one machine.
+    #[arg(long, value_name = "DIR", default_value = "/")]
+    agent_root: PathBuf,
+}
+
+impl AgentArgs {
+    /// Finds it.
+    ///
+    /// # Errors
+    ///
+    /// The [`Failure`] to show where it is not there.
+    pub fn find(&self) -> Result<Agent, Failure> {
+        let root = std::path::absolute(&self.agent_root)
+            .map_err(|source| Failure::usage("cannot use `--agent-root`").caused_by(source))?;
+        Ok(Agent::find(self.agent.as_deref(), &root)?)
+    }
+}
+
+/// The files, read and checked.
+pub struct Inputs {
+    /// The host.
+    pub spec: HostSpec,
+    /// Its fleet, where there is a file.
+    pub fleet: Option<FleetFile>,
+    distribution: Distribution,
+    revision: String,
+}
+
+impl Inputs {
+    /// Reads what speaks of `host`.
+    ///
+    /// # Errors
+    ///
+    /// The [`Failure`] to show, with every fault of a file.
+    pub fn read(host: Option<&HostId>, files: &Files) -> Result<Self, Failure> {
+        let distribution = Distribution::load(files.distribution.as_deref())?;
+        let fleet_path = files.fleet.clone().or_else(|| fleet::find(Path::new("")));
+        let own = host.map(|host| PathBuf::from(format!("hosts/{host}.yml")));
+        let (spec, fleet) = match (&files.spec, fleet_path) {
+            (Some(spec), Some(fleet)) => {
+                let (spec, fleet) = fleet::together::load(spec, &fleet)?;
+                (spec, Some(fleet))
+            }
+            (None, Some(fleet)) => {
+                let (spec, fleet) = fleet::together::load_fleet(&fleet)?;
+                (spec, Some(fleet))
+            }
+            (Some(spec), None) => (spec::load(spec)?, None),
+            (None, None) => {
+                let path = own.ok_or_else(|| {
+                    Failure::usage("there is no fleet file in this folder")
+                        .hint("name the host, or the file with `--fleet FILE`")
+                })?;
+                (spec::load(&path)?, None)
+            }
+        };
+        if let Some(host) = host.filter(|host| **host != spec.value.id) {
+            let says = format!("`{}` speaks of the host `{}` (got `{host}`)", spec.path.display(), spec.value.id);
+            return Err(Failure::message(says).hint("name that host, or the right file with `--spec FILE`"));
+        }
+        if spec.value.gateway.is_some() && fleet.is_none() {
+            let says = "a host with a gateway needs the fleet file: its repositories decide who may sign in";
+            return Err(Failure::message(says).hint("name it with `--fleet FILE`"));
+        }
+        let read = |path: &Path| spec::load::text(path).map(String::into_bytes);
+        let mut both = read(&spec.path)?;
+        if let Some(fleet) = &fleet {
+            both.extend(read(&fleet.path)?);
+        }
+        let revision = Digest::of(&both).to_string();
+        Ok(Self { spec: spec.value, fleet: fleet.map(|fleet| fleet.value), distribution, revision })
+    }
+}
+
+/// Everything resolved and compiled.
+pub struct Ready {
+    /// What is wanted.
+    pub wanted: Wanted,
+    /// What that compiles to.
+    pub compiled: Compiled,
+    /// Images as written, and what each is.
+    pub images: BTreeMap<ImageRef, Image>,
+    values: seal::Values,
+    revision: String,
+}
+
+impl Ready {
+    /// Resolves secrets and images, and compiles.
+    ///
+    /// # Errors
+    ///
+    /// The [`Failure`] to show; nothing was changed anywhere.
+    pub async fn new(context: &Context, fleet: &FleetName, inputs: &Inputs) -> Result<Self, Failure> {
+        let (spec, file) = (&inputs.spec, inputs.fleet.as_ref());
+        let store = SecretStore::local(&context.home()?, &spec.state.app)?;
+        let names = compiler::images(spec, file, &inputs.distribution)?;
+        let mut values = seal::Values::new();
+        for name in store.names().await? {
+            if let Some((generation, value)) = store.get(&name).await? {
+                context.ui.hide(&value);
+                values.insert(name, (generation, value));
+            }
+        }
+        // Missing secrets are told before the runtime is asked for anything.
+        if let Some(file) = file {
+            let held = values.keys().cloned().collect();
+            crate::secrets::needed::demand(&fleet::needs(spec, file), &held)?;
+        }
+        let held = |(name, (generation, value)): (&SecretName, &(_, replicator_protocol::secret::SecretBytes))| {
+            (name.clone(), HeldSecret { generation: *generation, length: value.expose().len() })
+        };
+        let secrets = values.iter().map(held).collect();
+        let images = images::resolve(names).await?;
+        let wanted = compiler::wanted(fleet, spec, file, &inputs.distribution, &images, secrets)?;
+        let compiled = compiler::compile(&wanted)?;
+        let needed: std::collections::BTreeSet<_> =
+            compiler::needs(&wanted).into_iter().map(|need| need.secret).collect();
+        values.retain(|name, _| needed.contains(name));
+        Ok(Self { wanted, compiled, images, values, revision: inputs.revision.clone() })
+    }
+
+    /// The request to declare it.
+    pub fn request(self, timeout: Duration) -> Request {
+        Request { compiled: self.compiled, values: self.values, spec_revision: self.revision, timeout }
+    }
+}
+
+/// Shows a report and says how the command ends for it.
+///
+/// # Errors
+///
+/// The [`Failure`] to show where stdout takes no more.
+pub fn show(
+    context: &Context,
+    host: &HostId,
+    wanted: Option<(&Wanted, &[compiler::Place])>,
+    applied: &Applied,
+) -> Result<Exit, Failure> {
+    let places = wanted.map_or(&[][..], |(_, places)| places);
+    if context.ui.is_json() {
+        context.ui.json(&ReportData::new(host, applied.position, &applied.report, places))?;
+    } else {
+        context.ui.data(report_text(&applied.report))?;
+        if let Some((wanted, places)) = wanted {
+            for place in places {
+                context.ui.data(format!("  http://{}:{}/", place.host, wanted.listen.1))?;
+            }
+        }
+    }
+    Ok(if Counts::of(&applied.report).is_well() { Exit::Done } else { Exit::Failed })
+}
+
+/// Runs it.
+///
+/// # Errors
+///
+/// The [`Failure`] to show.
+pub async fn run(command: Command, context: &Context) -> Result<Exit, Failure> {
+    match command {
+        Command::Up(args) => host_up::run(args, context).await,
+        Command::Converge(args) => host_converge::run(args, context).await,
+        Command::Down(args) => host_down::run(args, context).await,
+        Command::Show(args) => host_show::run(args, context).await,
+        Command::List(args) => host_list::run(args, context).await,
+    }
+}

@@ -1,0 +1,40 @@
+//! `replicator host converge`: the half of `host up` that declares and waits.
+
+use replicator_protocol::ids::HostId;
+
+use super::host::{self, Files, Inputs, Ready, Wait};
+use crate::bootstrap::Local;
+use crate::cli::{Context, Exit, Failure};
+use crate::state::Log;
+
+/// Arguments of `host converge`.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  replicator host converge this-machine\n  replicator host converge this-machine -o json"
+)]
+pub struct ConvergeArgs {
+    /// The host.
+    #[arg(value_parser = HostId::parse)]
+    host: HostId,
+    #[command(flatten)]
+    files: Files,
+    #[command(flatten)]
+    wait: Wait,
+}
+
+/// Runs it.
+///
+/// # Errors
+///
+/// The [`Failure`] to show.
+pub async fn run(args: ConvergeArgs, context: &Context) -> Result<Exit, Failure> {
+    let (fleet, folder) = context.fleet()?;
+    let inputs = Inputs::read(Some(&args.host), &args.files)?;
+    let ready = Ready::new(context, &fleet, &inputs).await?;
+    let log = Log::local(&context.home()?, &inputs.spec.state.app, &args.host)?;
+    let say = |line: String| context.ui.say(line);
+    let local = Local { fleet: &fleet, folder: &folder, host: &args.host, log, say: &say };
+    let (wanted, places) = (ready.wanted.clone(), ready.compiled.places.clone());
+    let applied = local.converge(&ready.request(args.wait.bound())).await?;
+    host::show(context, &args.host, Some((&wanted, &places)), &applied)
+}

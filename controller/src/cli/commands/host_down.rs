@@ -1,0 +1,67 @@
+//! `replicator host down`: everything the host was given goes, then the host itself.
+
+use replicator_protocol::ids::HostId;
+
+use super::host::{self, AgentArgs, Files, Inputs, Wait};
+use crate::bootstrap::{Down, Local, Request};
+use crate::cli::{Context, Exit, Failure};
+use crate::compiler::{Compiled, seal};
+use crate::state::Log;
+
+/// Arguments of `host down`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Named volumes are data and stay.\n\nExamples:\n  replicator host down this-machine")]
+pub struct DownArgs {
+    /// The host.
+    #[arg(value_parser = HostId::parse)]
+    host: HostId,
+    #[command(flatten)]
+    files: Files,
+    #[command(flatten)]
+    agent: AgentArgs,
+    #[command(flatten)]
+    wait: Wait,
+}
+
+/// Runs it.
+///
+/// # Errors
+///
+/// The [`Failure`] to show.
+pub async fn run(args: DownArgs, context: &Context) -> Result<Exit, Failure> {
+    let (fleet, folder) = context.fleet()?;
+    let inputs = Inputs::read(Some(&args.host), &args.files)?;
+    let agent = args.agent.find()?;
+    let log = Log::local(&context.home()?, &inputs.spec.state.app, &args.host)?;
+    let say = |line: String| context.ui.say(line);
+    let local = Local { fleet: &fleet, folder: &folder, host: &args.host, log, say: &say };
+    let nothing = Request {
+        compiled: Compiled::nothing(),
+        values: seal::Values::new(),
+        spec_revision: String::new(),
+        timeout: args.wait.bound(),
+    };
+    match local.down(&agent, &nothing).await? {
+        Down::WasNotUp => {
+            context.ui.say(format!("`{}` is not up; nothing was done", args.host));
+            Ok(Exit::Done)
+        }
+        Down::Stays(applied) => {
+            host::show(context, &args.host, None, &applied)?;
+            Err(Failure::message(format!("`{}` stays up: not everything of it could be removed", args.host))
+                .hint("see to what failed above, then run the command again"))
+        }
+        Down::Gone { applied, aside } => {
+            if let Some(applied) = &applied {
+                host::show(context, &args.host, None, applied)?;
+            }
+            if let Some(aside) = aside {
+                context
+                    .ui
+                    .warn(format!("what the agent found in the place of declared files lies in `{}`", aside.display()));
+            }
+            context.ui.say(format!("Retired `{}`", args.host));
+            Ok(Exit::Done)
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! `replicator host up`: from a spec to a running host.
+
+use replicator_protocol::ids::HostId;
+
+use super::host::{self, AgentArgs, Files, Inputs, Ready, Wait};
+use crate::bootstrap::Local;
+use crate::cli::{Context, Exit, Failure};
+use crate::state::Log;
+
+/// Arguments of `host up`.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  replicator host up this-machine\n  replicator host up acme --fleet fleets/acme.yml -o json"
+)]
+pub struct UpArgs {
+    /// The host.
+    #[arg(value_parser = HostId::parse)]
+    host: HostId,
+    #[command(flatten)]
+    files: Files,
+    #[command(flatten)]
+    agent: AgentArgs,
+    #[command(flatten)]
+    wait: Wait,
+    /// Enrol an agent again that is enrolled already.
+    #[arg(long)]
+    again: bool,
+}
+
+/// Runs it.
+///
+/// # Errors
+///
+/// The [`Failure`] to show.
+pub async fn run(args: UpArgs, context: &Context) -> Result<Exit, Failure> {
+    let (fleet, folder) = context.fleet()?;
+    let inputs = Inputs::read(Some(&args.host), &args.files)?;
+    let agent = args.agent.find()?;
+    let ready = Ready::new(context, &fleet, &inputs).await?;
+    let log = Log::local(&context.home()?, &inputs.spec.state.app, &args.host)?;
+    let say = |line: String| context.ui.say(line);
+    let local = Local { fleet: &fleet, folder: &folder, host: &args.host, log, say: &say };
+    let (wanted, places) = (ready.wanted.clone(), ready.compiled.places.clone());
+    let applied = local.up(&agent, &ready.request(args.wait.bound()), args.again).await?;
+    host::show(context, &args.host, Some((&wanted, &places)), &applied)
+}
