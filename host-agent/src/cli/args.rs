@@ -40,6 +40,8 @@ pub(super) enum Command {
         #[arg(long)]
         again: bool,
     },
+    /// Runs the agent: takes what is declared, applies it, looks after it, and reports.
+    Run,
     /// Shows what this host was told, and what became of each resource.
     Status {
         /// As it was when entry NUMBER was appended.

@@ -127,6 +127,10 @@ told! {
     crate::ledger::ReadError => Some("look at the disk, then run `replicator-host-agent ledger verify`"),
     crate::ledger::AppendError => Some("look at the disk: nothing is changed on the machine without a record"),
     crate::ledger::OpenError => None,
+    crate::config::ConfigError => Some("enrol this host from the controller, or correct the file"),
+    crate::keys::KeyError => Some("enrol it from the controller: `replicator host up`"),
+    crate::keys::trusted::TrustError => Some("enrol it again from the controller"),
+    crate::daemon::StartError => None,
     crate::ledger::projections::ProjectionError => Some("run `replicator-host-agent ledger replay`"),
     crate::durable::FileError => Some("run the agent as root, and see that the disk has room"),
 }

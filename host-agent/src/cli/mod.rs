@@ -7,6 +7,7 @@ mod enrol;
 mod failure;
 mod ledger;
 mod output;
+mod run;
 mod status;
 
 use std::process::ExitCode;
@@ -44,6 +45,7 @@ fn dispatch(args: &Args) -> Result<(), Failure> {
     let layout = Layout::new(&args.root);
     match &args.command {
         Command::Enrol { stdio: _, again } => enrol::over_stdio(&layout, *again),
+        Command::Run => run::run(&layout),
         Command::Status { at } => status::show(&layout, *at, args.output),
         Command::Ledger { command } => match command {
             LedgerCommand::Show { after, limit } => ledger::show(&layout, (*after, *limit), args.output),

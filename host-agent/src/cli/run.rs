@@ -1,0 +1,87 @@
+//! `run`: the agent itself, until it is told to stop.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use replicator_protocol::sealed_box::Recipient;
+use tokio::sync::mpsc;
+
+use super::failure::Failure;
+use crate::appliers::Executor;
+use crate::appliers::applier::Tools;
+use crate::clock::{Clock, SystemClock};
+use crate::config::{Config, Layout};
+use crate::daemon::{self, Parts};
+use crate::host::docker::{self, Docker};
+use crate::keys::digest_key::DigestKey;
+use crate::keys::host_key::HostKeys;
+use crate::keys::trusted::Trusted;
+use crate::keys::{Membership, Opener};
+use crate::ledger::{self, Ledger, OpenError, SharedLedger};
+
+/// Pause before the runtime's events are asked for again, so that one that is down is not asked without end.
+const LISTEN_AGAIN: Duration = Duration::from_secs(5);
+/// An answer to the runtime's events that took less than this was no event.
+const AT_ONCE: Duration = Duration::from_millis(100);
+
+pub(super) fn run(layout: &Layout) -> Result<(), Failure> {
+    let config = Config::load(layout)?;
+    let membership = Membership::load(&layout.trust())?;
+    layout.make_folders()?;
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    let ledger = Arc::new(SharedLedger::new(open(layout, &membership, &clock)?));
+    let keys = Arc::new(HostKeys::load(&layout.keys())?);
+    let root = membership.root().ok_or_else(|| Failure::message("the membership names no root document"))?;
+    let trusted = Trusted::load(&layout.trust(), root)?;
+    let docker = Docker::new(config.docker.as_deref().unwrap_or(docker::SOCKET));
+    let recipient = Recipient { fleet: membership.fleet.clone(), host: membership.uid.clone() };
+    let tools = Tools {
+        host: membership.uid.clone(),
+        fleet: membership.fleet.clone(),
+        layout: layout.clone(),
+        digest_key: Arc::new(DigestKey::load_or_make(&layout.keys())?),
+        opener: Arc::new(Opener::new(recipient, Arc::clone(&keys))),
+        docker: docker.clone(),
+        ledger: Arc::clone(&ledger),
+    };
+    let applier = Arc::new(Executor::new(tools, Arc::clone(&clock)));
+    let runtime = tokio::runtime::Runtime::new()
+        .map_err(|error| Failure::message("could not start the agent's threads").caused_by(&error))?;
+    runtime.block_on(async {
+        let (happened, runtime_events) = mpsc::channel(16);
+        let listening = tokio::spawn(listen(docker, membership.uid.to_string(), happened));
+        let parts =
+            Parts { applier, runtime_events, membership, keys, trusted, ledger, layout: layout.clone(), config, clock };
+        let ended = daemon::run(parts).await;
+        listening.abort();
+        ended
+    })?;
+    Ok(())
+}
+
+/// Opens the ledger; a damaged one is set aside, never overwritten, and a new one begins by saying so.
+fn open(layout: &Layout, membership: &Membership, clock: &Arc<dyn Clock>) -> Result<Ledger, Failure> {
+    match Ledger::open(&layout.ledger(), &membership.uid, Arc::clone(clock)) {
+        Err(OpenError::Damaged(damage)) => {
+            tracing::error!(%damage, "the ledger is damaged and is set aside; a new one begins");
+            Ok(ledger::set_aside(&layout.ledger(), &membership.uid, Arc::clone(clock), &damage)?)
+        }
+        opened => Ok(opened?),
+    }
+}
+
+/// Passes on that something happened to a container of ours.
+async fn listen(docker: Docker, host: String, happened: mpsc::Sender<()>) {
+    loop {
+        let asked = tokio::time::Instant::now();
+        docker.something_happened(&host).await;
+        if asked.elapsed() < AT_ONCE {
+            tokio::time::sleep(LISTEN_AGAIN).await;
+        }
+        match happened.try_send(()) {
+            // One that waits already says the same.
+            Ok(()) | Err(mpsc::error::TrySendError::Full(())) => {}
+            Err(mpsc::error::TrySendError::Closed(())) => return,
+        }
+    }
+}
