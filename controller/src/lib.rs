@@ -11,5 +11,6 @@ pub mod link;
 pub mod planner;
 pub mod publisher;
 pub mod secrets;
+pub mod serve;
 pub mod spec;
 pub mod state;

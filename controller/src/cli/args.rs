@@ -51,6 +51,8 @@ pub enum Output {
 /// The commands, one file each in `cli/commands/`.
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// Collect what hosts report.
+    Serve(commands::serve::ServeArgs),
     /// Set up the broker that hosts and controller meet at.
     #[command(subcommand)]
     Broker(commands::broker_init::Command),

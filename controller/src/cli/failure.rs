@@ -182,6 +182,8 @@ hinted!(
     crate::publisher::accounts::AccountsError,
     crate::secrets::StoreError,
     crate::state::LogError,
+    crate::serve::ServeError,
+    crate::serve::StoreError,
     crate::secrets::Missing
 );
 

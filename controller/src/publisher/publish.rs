@@ -90,20 +90,23 @@ pub async fn publish_keyrings(client: &Client, keyrings: &Keyrings) -> Result<us
     Ok(published)
 }
 
-/// Publishes `envelope` again where the last message on `subject` of `stream` is none; returns whether it was.
-///
-/// `client` is the administrator's.
+/// The last message on `subject` of `stream` as the broker holds it.
 ///
 /// # Errors
 ///
-/// [`PublishError::NotAcknowledged`] or [`PublishError::Unreadable`].
-pub async fn restore(client: &Client, stream: &str, subject: &str, envelope: &Bytes) -> Result<bool, PublishError> {
-    let context = jetstream::new(client.clone());
-    if last(&context, stream, subject).await?.is_some() {
-        return Ok(false);
-    }
-    publish(&context, subject.to_owned(), envelope).await?;
-    Ok(true)
+/// [`PublishError::Unreadable`].
+pub async fn held(client: &Client, stream: &str, subject: &str) -> Result<Option<Bytes>, PublishError> {
+    let held = last(&jetstream::new(client.clone()), stream, subject).await?;
+    Ok(held.map(|(_, payload)| payload))
+}
+
+/// Publishes `envelope` on `subject`, which a stream takes; the broker has it on disk when this returns.
+///
+/// # Errors
+///
+/// [`PublishError::NotAcknowledged`]: publish the same bytes again.
+pub async fn put(client: &Client, subject: String, envelope: &Bytes) -> Result<(), PublishError> {
+    publish(&jetstream::new(client.clone()), subject, envelope).await
 }
 
 /// The last message on `subject`, with its number in the stream.

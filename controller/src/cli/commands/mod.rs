@@ -9,6 +9,7 @@ pub mod host_show;
 pub mod host_up;
 pub mod plan;
 pub mod secrets;
+pub mod serve;
 pub mod validate;
 
 use super::args::Command;
@@ -21,6 +22,7 @@ use super::{Context, Exit, Failure};
 /// The [`Failure`] to show.
 pub async fn run(command: Command, context: &Context) -> Result<Exit, Failure> {
     match command {
+        Command::Serve(args) => serve::run(&args, context).await,
         Command::Broker(command) => broker_init::run(command, context),
         Command::Plan(args) => plan::run(args, context).await,
         Command::Host(command) => host::run(command, context).await,

@@ -1,0 +1,199 @@
+//! Batches of events: verified, stored, receipted, acknowledged; in that order.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_nats::Client;
+use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, PullConsumer, pull};
+use async_nats::jetstream::{self, Message};
+use bytes::Bytes;
+use ed25519_dalek::SigningKey;
+use futures_util::StreamExt as _;
+use replicator_protocol::envelope::{Unverified, sign, verify};
+use replicator_protocol::ids::HostUid;
+use replicator_protocol::refusal::{Code, Refusal};
+use replicator_protocol::subjects;
+use replicator_protocol::wire::event::{EventBatch, Receipt};
+
+use super::chain::{Fault, Head};
+use super::metrics::Metrics;
+use super::store::{Incoming, Store, StoreError};
+use crate::home::FleetFolder;
+use crate::keys::{Keyrings, KeysError, certificates};
+use crate::publisher::{PublishError, publish};
+use crate::state;
+
+/// The durable consumer's name at the broker.
+const CONSUMER: &str = "collector";
+/// Most batches stored in one commit.
+const TOGETHER: usize = 64;
+/// How long a fetch waits for the first of them.
+const FETCH: Duration = Duration::from_secs(1);
+/// How long the broker waits before it hands a batch out again: longer than a commit to a slow disk.
+const ACK_WAIT: Duration = Duration::from_secs(30);
+/// Pause after something failed.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// What the collector needs.
+#[derive(Clone)]
+pub(super) struct Parts {
+    pub(super) folder: FleetFolder,
+    pub(super) keyrings: Arc<Keyrings>,
+    pub(super) key: Arc<SigningKey>,
+    pub(super) client: Client,
+    pub(super) store: Arc<Store>,
+    pub(super) metrics: Arc<Metrics>,
+}
+
+/// One round could not be finished; what was not acknowledged comes again.
+#[derive(Debug, thiserror::Error)]
+enum RoundError {
+    #[error("cannot fetch batches from the broker")]
+    Fetch(#[source] async_nats::Error),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error("cannot store what came: the thread that stores has ended")]
+    Thread(#[source] tokio::task::JoinError),
+    #[error(transparent)]
+    Keys(#[from] KeysError),
+    #[error(transparent)]
+    Receipt(#[from] PublishError),
+}
+
+/// Collects for as long as it is polled.
+pub(super) async fn collect(parts: Parts) {
+    let mut consumer = None;
+    let mut last_problem = String::new();
+    loop {
+        let bound = match consumer.take() {
+            Some(bound) => Ok(bound),
+            None => bind(&parts.client).await,
+        };
+        let outcome = match bound {
+            Ok(bound) => round(&parts, &bound).await.map(|()| bound),
+            Err(error) => Err(error),
+        };
+        match outcome {
+            Ok(bound) => {
+                consumer = Some(bound);
+                last_problem.clear();
+            }
+            Err(error) => {
+                let problem = chain_of(&error);
+                if problem != last_problem {
+                    tracing::warn!(error = %problem, "collecting was interrupted; trying again");
+                    last_problem = problem;
+                }
+                tokio::time::sleep(PAUSE).await;
+            }
+        }
+    }
+}
+
+/// Finds or makes the consumer: a broker that was rebuilt has none.
+async fn bind(client: &Client) -> Result<PullConsumer, RoundError> {
+    let config = pull::Config {
+        durable_name: Some(CONSUMER.into()),
+        deliver_policy: DeliverPolicy::All,
+        ack_policy: AckPolicy::Explicit,
+        ack_wait: ACK_WAIT,
+        max_ack_pending: 1024,
+        ..pull::Config::default()
+    };
+    let bound = jetstream::new(client.clone()).create_consumer_on_stream(config, subjects::EVENTS).await;
+    bound.map_err(|error| RoundError::Fetch(error.into()))
+}
+
+async fn round(parts: &Parts, consumer: &PullConsumer) -> Result<(), RoundError> {
+    let fetched = consumer.fetch().max_messages(TOGETHER).expires(FETCH).messages().await;
+    let mut fetched = fetched.map_err(|error| RoundError::Fetch(error.into()))?;
+    let mut messages = Vec::new();
+    while let Some(message) = fetched.next().await {
+        messages.push(message.map_err(RoundError::Fetch)?);
+    }
+    parts.metrics.round();
+    if messages.is_empty() {
+        return Ok(());
+    }
+    let incoming = messages.iter().filter_map(|message| read(parts, message).transpose());
+    let incoming: Vec<Incoming> = incoming.collect::<Result<_, _>>()?;
+    let heads = store(parts, incoming).await?;
+    for (host, head) in heads {
+        receipt(parts, &host, &head).await?;
+    }
+    for message in &messages {
+        message.ack().await.map_err(RoundError::Fetch)?;
+    }
+    Ok(())
+}
+
+/// Verifies one message under the certificate of the host whose subject it came on.
+///
+/// # Errors
+///
+/// Only what says nothing about the message: that the host's certificate cannot be read now.
+fn read(parts: &Parts, message: &Message) -> Result<Option<Incoming>, KeysError> {
+    let Some(host) = message.subject.strip_prefix("evt.").and_then(|uid| HostUid::parse(uid).ok()) else {
+        return Ok(None);
+    };
+    let envelope = message.payload.clone();
+    let batch = match certificates::load(&parts.folder, &host, &parts.keyrings.current)? {
+        Some(certified) => {
+            verify::<EventBatch>(&Unverified::new(envelope.clone()), &certified).map(|batch| (*batch).clone())
+        }
+        None => Err(Refusal::new(Code::UntrustedKey).with("host", &host)),
+    };
+    Ok(Some(Incoming { host, batch: batch.map_err(Fault::Refused), envelope }))
+}
+
+/// Stores all of `incoming` in one commit and returns the heads to be receipted.
+async fn store(parts: &Parts, incoming: Vec<Incoming>) -> Result<BTreeMap<HostUid, Head>, RoundError> {
+    let store = Arc::clone(&parts.store);
+    let stored = tokio::task::spawn_blocking(move || {
+        let kept = store.append(&incoming, state::now())?;
+        Ok::<_, StoreError>((incoming, kept))
+    });
+    let (incoming, kept) = stored.await.map_err(RoundError::Thread)??;
+    let mut heads = BTreeMap::new();
+    for (one, kept) in incoming.into_iter().zip(kept) {
+        parts.metrics.stored(kept.new);
+        if let Some(fault) = &kept.fault {
+            parts.metrics.fault(fault.code());
+            tracing::warn!(host = %one.host, code = fault.code(), "a batch was not stored: {}", fault.says());
+        }
+        if let Some(head) = kept.head {
+            heads.insert(one.host, head);
+        }
+    }
+    Ok(heads)
+}
+
+/// Signs and publishes how far `host` is stored.
+async fn receipt(parts: &Parts, host: &HostUid, head: &Head) -> Result<(), RoundError> {
+    publish::put(&parts.client, subjects::receipt(host), &signed(host, head, &parts.key)).await?;
+    parts.metrics.receipt();
+    Ok(())
+}
+
+/// The signed receipt of `host` for everything up to `head`.
+pub(super) fn signed(host: &HostUid, head: &Head, key: &SigningKey) -> Bytes {
+    let receipt = Receipt {
+        host: host.to_string(),
+        chain: Bytes::copy_from_slice(&head.chain),
+        number: head.number,
+        hash: Bytes::copy_from_slice(&head.hash.0),
+    };
+    sign(&receipt, &[key])
+}
+
+pub(super) fn chain_of(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        text.push_str(": ");
+        text.push_str(&cause.to_string());
+        next = cause.source();
+    }
+    text
+}

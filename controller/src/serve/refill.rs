@@ -1,0 +1,152 @@
+//! A broker that lost something is given it again: accounts, streams, keyrings, receipts, declarations.
+//!
+//! Everything lies on the controller's side already. What the broker holds is compared with it, and only what
+//! differs is sent.
+
+use std::time::Duration;
+
+use async_nats::Client;
+use replicator_protocol::ids::HostUid;
+use replicator_protocol::subjects;
+
+use super::collector::{Parts, chain_of, signed};
+use super::store::StoreError;
+use crate::home::Home;
+use crate::keys::accounts::Member;
+use crate::keys::{KeysError, certificates};
+use crate::link::{self, LinkError};
+use crate::publisher::accounts::{AccountsError, push_missing};
+use crate::publisher::{PublishError, publish, streams};
+use crate::state::{App, Log, LogError};
+
+/// How often the broker is compared.
+const EVERY: Duration = Duration::from_secs(30);
+/// Pause after a comparison that failed.
+const AGAIN: Duration = Duration::from_secs(3);
+
+/// A comparison that was not finished.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum RefillError {
+    #[error(transparent)]
+    Link(#[from] LinkError),
+    #[error(transparent)]
+    Accounts(#[from] AccountsError),
+    #[error(transparent)]
+    Streams(#[from] streams::StreamsError),
+    #[error(transparent)]
+    Publish(#[from] PublishError),
+    #[error(transparent)]
+    Keys(#[from] KeysError),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error(transparent)]
+    Log(#[from] LogError),
+}
+
+/// The users a comparison needs.
+pub(super) struct Hands {
+    pub(super) home: Home,
+    pub(super) admin: Client,
+    pub(super) system: Client,
+}
+
+impl Hands {
+    /// Connects both.
+    pub(super) async fn connect(parts: &Parts, home: &Home) -> Result<Self, LinkError> {
+        let admin = link::connect(&parts.folder, Member::Admin).await?;
+        let system = link::connect(&parts.folder, Member::System).await?;
+        Ok(Self { home: home.clone(), admin, system })
+    }
+}
+
+/// Compares for as long as it is polled.
+pub(super) async fn keep_full(parts: Parts, hands: Hands) {
+    let mut last_problem = String::new();
+    loop {
+        match refill(&parts, &hands).await {
+            Ok(()) => {
+                last_problem.clear();
+                tokio::time::sleep(EVERY).await;
+            }
+            Err(error) => {
+                let problem = chain_of(&error);
+                if problem != last_problem {
+                    tracing::warn!(error = %problem, "the broker could not be compared; trying again");
+                    last_problem = problem;
+                }
+                tokio::time::sleep(AGAIN).await;
+            }
+        }
+    }
+}
+
+/// Compares once, streams first: what follows lies in them.
+pub(super) async fn refill(parts: &Parts, hands: &Hands) -> Result<(), RefillError> {
+    let ensured = streams::ensure(&hands.admin).await?;
+    told(parts, "streams", ensured.made.len() + ensured.corrected.len());
+    told(parts, "keyrings", publish::publish_keyrings(&hands.admin, &parts.keyrings).await?);
+    told(parts, "accounts", push_missing(&parts.folder, &hands.system).await?.len());
+    told(parts, "receipts", receipts(parts, hands).await?);
+    told(parts, "declarations", declarations(parts, hands).await?);
+    Ok(())
+}
+
+fn told(parts: &Parts, what: &'static str, count: usize) {
+    if count > 0 {
+        tracing::info!(what, count, "the broker was given what it lacked");
+        parts.metrics.refilled(what, count);
+    }
+}
+
+async fn receipts(parts: &Parts, hands: &Hands) -> Result<usize, RefillError> {
+    let mut given = 0;
+    for (host, head) in parts.store.heads()? {
+        let subject = subjects::receipt(&host);
+        if publish::held(&hands.admin, subjects::RECEIPTS, &subject).await?.is_none() {
+            publish::put(&hands.admin, subject, &signed(&host, &head, &parts.key)).await?;
+            given += 1;
+        }
+    }
+    Ok(given)
+}
+
+async fn declarations(parts: &Parts, hands: &Hands) -> Result<usize, RefillError> {
+    let mut given = 0;
+    let admitted = certificates::list(&parts.folder)?;
+    for log in logs(&hands.home).await? {
+        let state = log.read().await?.state;
+        let Some((_, uid)) = &state.identity else { continue };
+        if !admitted.contains(uid) {
+            continue;
+        }
+        given += usize::from(declaration(&log, hands, uid).await?);
+    }
+    Ok(given)
+}
+
+/// Publishes the last declaration issued for `uid` where the broker's last is another.
+async fn declaration(log: &Log, hands: &Hands, uid: &HostUid) -> Result<bool, RefillError> {
+    let subject = subjects::declaration(uid);
+    // The broker first, the log after: issuing comes before publishing, so that what the broker holds is never
+    // newer than what is read then.
+    let held = publish::held(&hands.admin, subjects::DECLARATIONS, &subject).await?;
+    let state = log.read().await?.state;
+    let Some(issued) = state.last_issued() else { return Ok(false) };
+    if held.as_ref() == Some(&issued.envelope) {
+        return Ok(false);
+    }
+    publish::put(&hands.admin, subject, &issued.envelope).await?;
+    Ok(true)
+}
+
+/// The logs of every host in the local state.
+async fn logs(home: &Home) -> Result<Vec<Log>, RefillError> {
+    let mut logs = Vec::new();
+    for entry in std::fs::read_dir(home.state()).into_iter().flatten().flatten() {
+        let Some(app) = entry.file_name().to_str().and_then(|name| App::parse(name).ok()) else { continue };
+        for host in Log::hosts(home, &app).await? {
+            logs.push(Log::local(home, &app, &host)?);
+        }
+    }
+    Ok(logs)
+}
