@@ -16,7 +16,6 @@ use crate::home::FleetFolder;
 use crate::keys::admission::{Admission, Granted};
 use crate::keys::settings::Settings;
 use crate::publisher::accounts;
-use crate::state::event::Supervisor;
 use crate::state::{self, Event, History, Log, event::Blob};
 
 /// How long the whole exchange may take.
@@ -32,10 +31,9 @@ pub(super) async fn enrol(
     fleet: &FleetFolder,
     (host, uid): (&HostId, &HostUid),
     (log, history): (&Log, History),
-    (supervisor, again): (Supervisor, bool),
+    again: bool,
 ) -> Result<History, BootstrapError> {
-    let settings = Settings::load(fleet)?;
-    let toml = format!("supervisor = \"{supervisor}\"\n\n{}", settings.agent_broker()?);
+    let toml = Settings::load(fleet)?.agent_broker()?;
     let (admission, bundle) = Admission::open(fleet, host, uid, toml, state::now())?;
     let mut arguments = vec!["enrol", "--stdio"];
     arguments.extend(again.then_some("--again"));
@@ -65,7 +63,7 @@ pub(super) async fn enrol(
     let late = BootstrapError::Late { what: "the enrolment", seconds: EXCHANGE.as_secs() };
     let output = output.map_err(|_| BootstrapError::Late { what: "the enrolment", seconds: EXCHANGE.as_secs() })?;
     let output = output.map_err(start)?;
-    let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+    let said = reason(&String::from_utf8_lossy(&output.stderr));
     match ended {
         Err(_) => Err(late),
         // What the agent said explains a stream that ended better than the stream does.
@@ -74,6 +72,13 @@ pub(super) async fn enrol(
         Ok(Ok(history)) if output.status.success() => Ok(history),
         Ok(Ok(_)) => Err(BootstrapError::Cut { said }),
     }
+}
+
+/// What the agent said went wrong; its hint is for whoever runs it by hand.
+fn reason(said: &str) -> String {
+    let lines = said.lines().take_while(|line| !line.starts_with("hint: ")).map(str::trim);
+    let text = lines.filter(|line| !line.is_empty()).collect::<Vec<_>>().join("; ");
+    text.strip_prefix("error: ").unwrap_or(&text).to_owned()
 }
 
 async fn send(stream: &mut ChildStdin, frame: &[u8]) -> Result<(), BootstrapError> {
@@ -94,4 +99,14 @@ async fn receive(stream: &mut ChildStdout) -> Result<Bytes, BootstrapError> {
     let mut frame = vec![0; length];
     stream.read_exact(&mut frame).await.map_err(cut)?;
     Ok(frame.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reason_is_what_the_agent_said_without_its_hint() {
+        assert_eq!(reason("error: no disk\n  caused by: full\nhint: make room\n"), "no disk; caused by: full");
+    }
 }

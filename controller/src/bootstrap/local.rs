@@ -167,7 +167,7 @@ impl Local<'_> {
         }
         agent.stop(self.host, supervisor).await?;
         let (to, log) = ((self.host, uid), (&self.log, history));
-        let history = enrol::enrol(agent, self.folder, to, log, (supervisor, again)).await?;
+        let history = enrol::enrol(agent, self.folder, to, log, again).await?;
         (self.say)(format!("Enrolled the agent as `{}` of the fleet `{}`", self.host, self.fleet));
         Ok(history)
     }
