@@ -13,6 +13,7 @@ pub mod keys;
 pub mod ledger;
 pub mod link;
 pub mod planner;
+pub mod policy;
 pub mod reporter;
 
 #[cfg(test)]

@@ -104,6 +104,15 @@ codes! {
     /// Past its last day.
     Expired = "expired", "the declaration may not be taken up any more",
         "converge the host again; if it was issued just now, look at the clocks";
+    /// A bind source that would give a container the machine.
+    ForbiddenBind = "forbidden-bind", "the host's policy does not allow this bind source",
+        "to allow it, add the line to `policy.toml` on that host, then converge again";
+    /// A capability as good as root's.
+    ForbiddenCapability = "forbidden-capability", "the host's policy does not allow this capability",
+        "to allow it, add the line to `policy.toml` on that host, then converge again";
+    /// A file that others run or obey as root, or the agent's own.
+    ForbiddenPath = "forbidden-path", "the host's policy does not allow a declaration to write there",
+        "to allow it, add the line to `policy.toml` on that host, then converge again";
     /// A message of an enrolment that does not fit the one before it, or the token.
     InvalidEnrolment = "invalid-enrolment", "the enrolment's message does not belong to this token and this exchange",
         "enrol again with a new token";

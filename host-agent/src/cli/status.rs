@@ -1,5 +1,7 @@
 //! `status`: what this host was told, and what became of each resource.
 
+use prost::Message as _;
+use replicator_protocol::wire::event::Event;
 use serde::Serialize;
 
 use super::args::Output;
@@ -28,6 +30,9 @@ struct Answer {
 struct LedgerLine {
     last: u64,
     settled: u64,
+    /// When the first entry without a receipt was appended; milliseconds since the Unix epoch.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unsettled_since: Option<u64>,
 }
 
 pub(super) fn show(layout: &Layout, at: Option<u64>, form: Output) -> Result<(), Failure> {
@@ -47,12 +52,16 @@ pub(super) fn show(layout: &Layout, at: Option<u64>, form: Output) -> Result<(),
             (projections.status()?, Some(ledger::is_held(layout)?))
         }
     };
+    let settled = reader.settled()?;
+    let first_unsettled = reader.read_after(settled, 1)?.pop();
+    let first_unsettled = first_unsettled.and_then(|entry| Event::decode(entry.payload).ok());
+    let unsettled_since = first_unsettled.map(|event| event.wall_time);
     let answer = Answer {
         fleet: membership.fleet.to_string(),
         host: membership.host.to_string(),
         uid: membership.uid.to_string(),
         running,
-        ledger: LedgerLine { last, settled: reader.settled()? },
+        ledger: LedgerLine { last, settled, unsettled_since },
         status,
     };
     match form {
@@ -97,13 +106,12 @@ fn human(answer: &Answer) -> String {
     if let Some(offset) = answer.status.clock_fault {
         line("clock", format!("off by {} s by the broker's certificate", offset / 1000));
     }
-    let unsettled = answer.ledger.last.saturating_sub(answer.ledger.settled);
+    let LedgerLine { last, settled, unsettled_since } = answer.ledger;
     line(
         "ledger",
-        match unsettled {
-            0 => format!("{} entries, all receipted", answer.ledger.last),
-            _ if answer.ledger.settled == 0 => format!("{} entries, no collector since entry 1", answer.ledger.last),
-            _ => format!("{} entries, no collector since entry {}", answer.ledger.last, answer.ledger.settled),
+        match unsettled_since {
+            None => format!("{last} entries, all receipted"),
+            Some(since) => format!("{last} entries, receipted to {settled}; no collector since {}", moment(since)),
         },
     );
     if !resources.is_empty() {
@@ -125,5 +133,6 @@ fn human(answer: &Answer) -> String {
 fn applied(apply: &Apply) -> String {
     let counts: Vec<_> = apply.outcomes.iter().map(|(outcome, count)| format!("{count} {outcome}")).collect();
     let end = if apply.complete { String::new() } else { format!(", {} not attempted", apply.not_attempted) };
-    format!("{}/{} {}: {}{end}", apply.epoch, apply.sequence, moment(apply.at), counts.join(", "))
+    let counts = if counts.is_empty() { "nothing declared".to_owned() } else { counts.join(", ") };
+    format!("{}/{} {}: {counts}{end}", apply.epoch, apply.sequence, moment(apply.at))
 }

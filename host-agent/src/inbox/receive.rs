@@ -23,6 +23,7 @@ use crate::config::Layout;
 use crate::durable::{self, FileError};
 use crate::keys::Membership;
 use crate::ledger::{AppendError, ReadError, SharedLedger};
+use crate::policy::{Policy, PolicyError};
 
 /// Entries read at once when the ledger is asked for its last acceptance.
 const PAGE: u32 = 1000;
@@ -42,6 +43,9 @@ pub enum InboxError {
     /// The ledger could not be read.
     #[error(transparent)]
     Read(#[from] ReadError),
+    /// What this host allows could not be read.
+    #[error(transparent)]
+    Policy(#[from] PolicyError),
 }
 
 /// What became of an envelope.
@@ -67,6 +71,7 @@ pub enum Received {
 
 /// The one place that decides what is in force.
 pub struct Inbox {
+    layout: Layout,
     folder: PathBuf,
     anchors: Anchors,
     me: Membership,
@@ -91,8 +96,16 @@ impl Inbox {
             read => read?,
         };
         let floor = [anchored, recorded].into_iter().flatten().max_by_key(|floor| floor.position);
-        let mut inbox =
-            Self { folder: layout.declarations(), anchors, me, ledger, floor, in_force: None, last_refused: None };
+        let mut inbox = Self {
+            layout: layout.clone(),
+            folder: layout.declarations(),
+            anchors,
+            me,
+            ledger,
+            floor,
+            in_force: None,
+            last_refused: None,
+        };
         let Some(floor) = floor else { return Ok(inbox) };
         if anchored != Some(floor) {
             inbox.anchors.write(&floor)?;
@@ -144,7 +157,11 @@ impl Inbox {
             // The same declaration signed anew, or one whose envelope was lost from this disk.
             Ok((Verdict::Same, candidate)) if self.in_force.is_none() => self.accept(InForce::of(candidate)),
             Ok((Verdict::Same, _)) => Ok(Received::Same),
-            Ok((Verdict::Accept, candidate)) => self.accept(InForce::of(candidate)),
+            // Read anew each time: a line that was added counts at once.
+            Ok((Verdict::Accept, candidate)) => match Policy::load(&self.layout)?.check(&candidate.declaration) {
+                Err(refusal) => self.refuse(envelope, refusal),
+                Ok(()) => self.accept(InForce::of(candidate)),
+            },
         }
     }
 

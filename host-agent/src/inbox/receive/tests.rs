@@ -179,6 +179,29 @@ fn new_epoch_of_the_keyring_resets_the_floor() {
 }
 
 #[test]
+fn what_the_policy_forbids_is_refused_whole_until_the_line_is_there() {
+    use replicator_protocol::wire::declaration::{File, Resource, file::Body as Content, resource::Kind};
+    let mut host = fresh();
+    let mut wanted = declaration(1, 1);
+    let file = File {
+        path: "/etc/cron.d/x".into(),
+        owner: "0".into(),
+        group: "0".into(),
+        mode: Some(0o644),
+        body: Some(Content::Content("x".into())),
+        ..File::default()
+    };
+    wanted.resources =
+        vec![Resource { module: "base".into(), name: "x".into(), kind: Some(Kind::File(file)), ..Resource::default() }];
+    let envelope = signed(&wanted);
+    assert_eq!(host.refused(&envelope), Code::ForbiddenPath);
+    assert!(host.inbox.floor().is_none(), "and its number is not taken");
+    let layout = Layout::new(host.at.path());
+    fs::write(layout.policy(), "allow_paths = ['/etc/cron.d/x']").unwrap();
+    assert!(matches!(host.receive(&envelope), Received::Accepted(_)));
+}
+
+#[test]
 fn every_flipped_bit_is_refused() {
     let envelope = signed(&declaration(1, 1));
     for bit in 0..envelope.len() * 8 {
