@@ -8,6 +8,8 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
+use crate::host::point::{Effect, around};
+
 /// One of the agent's own files could not be read or written.
 #[derive(Debug, thiserror::Error)]
 #[error("could not {what} `{}`", path.display())]
@@ -45,7 +47,7 @@ pub fn replace(path: &Path, bytes: &[u8], mode: u32) -> Result<(), FileError> {
         beside.persist(path).map_err(|error| error.error)?;
         File::open(folder)?.sync_all()
     };
-    write().map_err(|source| FileError::new("write", path, source))
+    around(Effect::OwnWrite, write).map_err(|source| FileError::new("write", path, source))
 }
 
 /// Reads `path`; `None` where there is no such file.

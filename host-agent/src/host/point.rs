@@ -41,6 +41,8 @@ effects! {
     ContainerRename = "container.rename",
     ContainerRemove = "container.remove",
     ContainerSignal = "container.signal",
+    OwnWrite = "own.write",
+    EventsPublish = "events.publish",
 }
 
 /// Which side of an effect.

@@ -6,6 +6,7 @@ use replicator_protocol::ids::Digest;
 use replicator_protocol::subjects;
 
 use super::{Link, LinkError};
+use crate::host::point::{Effect, Side, reach};
 
 /// What a batch holds, in its headers: for people who watch, never trusted.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,13 +33,15 @@ impl Link {
         headers.insert("Replicator-Kinds", summary.kinds.as_str());
         headers.insert("Replicator-Last", summary.last.to_string().as_str());
         let context = jetstream::new(self.client()?);
+        let struck = |source: std::io::Error| LinkError::Refused { subject: subject.clone(), source: source.into() };
+        reach(Effect::EventsPublish, Side::Before).map_err(struck)?;
         let published = async {
             let acknowledged = context.publish_with_headers(subject.clone(), headers, envelope).await?;
             acknowledged.await
         };
         match tokio::time::timeout(super::ANSWER_WITHIN, published).await {
             Err(_elapsed) => Err(LinkError::NoAnswer { subject }),
-            Ok(Ok(_stored)) => Ok(()),
+            Ok(Ok(_stored)) => reach(Effect::EventsPublish, Side::After).map_err(struck),
             Ok(Err(error)) => Err(LinkError::Refused { subject, source: error.into() }),
         }
     }
