@@ -61,6 +61,11 @@ pub enum Command {
     /// Bring hosts up, converge them, take them down, and look at them.
     #[command(subcommand)]
     Host(commands::host::Command),
+    /// Show what hosts said, as it was collected.
+    Events(commands::events::EventsArgs),
+    /// Look at all hosts together.
+    #[command(subcommand)]
+    Fleet(commands::fleet_status::Command),
     /// Check host specs and fleet files, offline.
     Validate(commands::validate::ValidateArgs),
     /// Keep the values behind `secret:NAME`.

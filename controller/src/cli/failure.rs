@@ -178,6 +178,7 @@ hinted!(
     crate::keys::admission::AdmissionError,
     crate::keys::broker::InitError,
     crate::link::LinkError,
+    crate::projections::ProjectionsError,
     crate::publisher::PublishError,
     crate::publisher::accounts::AccountsError,
     crate::secrets::StoreError,

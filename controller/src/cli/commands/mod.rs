@@ -1,6 +1,8 @@
 //! One file for each command: its arguments, and what it does with them.
 
 pub mod broker_init;
+pub mod events;
+pub mod fleet_status;
 pub mod host;
 pub mod host_converge;
 pub mod host_down;
@@ -26,6 +28,8 @@ pub async fn run(command: Command, context: &Context) -> Result<Exit, Failure> {
         Command::Broker(command) => broker_init::run(command, context),
         Command::Plan(args) => plan::run(args, context).await,
         Command::Host(command) => host::run(command, context).await,
+        Command::Events(args) => events::run(args, context).await,
+        Command::Fleet(command) => fleet_status::run(&command, context),
         Command::Validate(args) => validate::run(&args, context),
         Command::Secrets(command) => secrets::run(command, context).await,
     }

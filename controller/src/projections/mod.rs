@@ -1,0 +1,209 @@
+//! Answers folded from what hosts said: kept so that they need not be folded again, and thrown away at will.
+//!
+//! Comes in: the collector's stored events, in order. Goes out: where each host stands, and what it applied.
+//! Nothing here is truth, and nothing here depends on when it was folded.
+
+pub mod fleet_status;
+pub mod fleet_view;
+pub mod host_history;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use replicator_protocol::ids::{Digest, HostUid};
+use rusqlite::{Connection, OptionalExtension as _, Transaction, TransactionBehavior, params};
+
+use crate::home::{HomeError, private_folder};
+use crate::serve::store::Stored;
+use crate::serve::{Store, StoreError};
+pub use fleet_status::HostStatus;
+pub use host_history::Apply;
+
+/// The form of the tables: with another one found, everything is folded again.
+const FORM: u32 = 1;
+/// Events folded in one transaction.
+const PAGE: u32 = 1000;
+/// How long another reader or writer is waited for.
+const BUSY: Duration = Duration::from_secs(5);
+
+const SCHEMA: &str = "
+    CREATE TABLE folded (one INTEGER PRIMARY KEY CHECK (one = 1), position INTEGER NOT NULL) STRICT;
+    INSERT INTO folded (one, position) VALUES (1, 0);
+    CREATE TABLE hosts (host TEXT PRIMARY KEY, status TEXT NOT NULL) STRICT;
+    CREATE TABLE applies (position INTEGER PRIMARY KEY, host TEXT NOT NULL, apply TEXT NOT NULL) STRICT;
+    CREATE INDEX applies_of_host ON applies (host, position);
+";
+
+/// The answers could not be folded or read.
+#[derive(Debug, thiserror::Error)]
+pub enum ProjectionsError {
+    /// The folder could not be made.
+    #[error(transparent)]
+    Folder(#[from] HomeError),
+    /// What they are folded from cannot be read.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// SQLite refused.
+    #[error("cannot use `{}`", path.display())]
+    Sqlite {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: rusqlite::Error,
+    },
+    /// An answer that cannot be read.
+    #[error("`{}` holds an answer that cannot be read", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: serde_json::Error,
+    },
+}
+
+impl ProjectionsError {
+    /// One line that names the next action.
+    pub fn hint(&self) -> String {
+        match self {
+            Self::Folder(error) => error.hint(),
+            Self::Store(error) => error.hint(),
+            Self::Sqlite { path, .. } | Self::Damaged { path, .. } => {
+                format!("delete `{}`: it is folded again from what is stored", path.display())
+            }
+        }
+    }
+}
+
+/// The folded answers.
+pub struct Projections {
+    connection: Connection,
+    path: PathBuf,
+}
+
+impl Projections {
+    /// Opens `path`, making it where it is absent or of another form.
+    ///
+    /// # Errors
+    ///
+    /// [`ProjectionsError`].
+    pub fn open(path: &Path) -> Result<Self, ProjectionsError> {
+        private_folder(path.parent().unwrap_or(Path::new(".")))?;
+        let failed = |source| ProjectionsError::Sqlite { path: path.to_owned(), source };
+        let mut connection = Connection::open(path).map_err(failed)?;
+        prepare(&mut connection).map_err(failed)?;
+        Ok(Self { connection, path: path.to_owned() })
+    }
+
+    /// Folds every event of `store` that is not folded yet; returns how many.
+    ///
+    /// # Errors
+    ///
+    /// [`ProjectionsError`]; those folded before stay.
+    pub fn catch_up(&mut self, store: &Store) -> Result<u64, ProjectionsError> {
+        let mut count = 0;
+        loop {
+            let failed = |source| ProjectionsError::Sqlite { path: self.path.clone(), source };
+            let begun = self.connection.transaction_with_behavior(TransactionBehavior::Immediate);
+            let transaction = begun.map_err(failed)?;
+            let position = "SELECT position FROM folded";
+            let position: u64 = transaction.query_row(position, [], |row| row.get(0)).map_err(failed)?;
+            let page = store.events_after(position, None, PAGE)?;
+            let Some(last) = page.last() else { return Ok(count) };
+            for stored in &page {
+                fold(&transaction, &self.path, stored)?;
+            }
+            let moved = transaction.execute("UPDATE folded SET position = ?", [last.position]);
+            moved.and_then(|_| transaction.commit()).map_err(failed)?;
+            count += page.len() as u64;
+        }
+    }
+
+    /// Where each host stands, by number.
+    ///
+    /// # Errors
+    ///
+    /// [`ProjectionsError`].
+    pub fn hosts(&self) -> Result<Vec<HostStatus>, ProjectionsError> {
+        self.texts("SELECT status FROM hosts ORDER BY host", None)?.iter().map(|text| self.read(text)).collect()
+    }
+
+    /// What `host` applied, the last first, up to `limit`.
+    ///
+    /// # Errors
+    ///
+    /// [`ProjectionsError`].
+    pub fn applies(&self, host: &HostUid, limit: usize) -> Result<Vec<Apply>, ProjectionsError> {
+        self.texts("SELECT apply FROM applies WHERE host = ? ORDER BY position DESC", Some(host))?
+            .iter()
+            .take(limit)
+            .map(|text| self.read(text))
+            .collect()
+    }
+
+    /// SHA-256 over every answer: equal where they were folded from equal events.
+    ///
+    /// # Errors
+    ///
+    /// [`ProjectionsError`].
+    pub fn digest(&self) -> Result<Digest, ProjectionsError> {
+        let mut all = self.texts("SELECT status FROM hosts ORDER BY host", None)?;
+        all.extend(self.texts("SELECT host || apply FROM applies ORDER BY position", None)?);
+        Ok(Digest::of(all.join("\n").as_bytes()))
+    }
+
+    fn texts(&self, query: &str, host: Option<&HostUid>) -> Result<Vec<String>, ProjectionsError> {
+        let read = || {
+            let mut statement = self.connection.prepare_cached(query)?;
+            let rows = statement.query_map(rusqlite::params_from_iter(host.map(HostUid::as_str)), |row| row.get(0))?;
+            rows.collect::<Result<Vec<_>, _>>()
+        };
+        read().map_err(|source| ProjectionsError::Sqlite { path: self.path.clone(), source })
+    }
+
+    fn read<T: serde::de::DeserializeOwned>(&self, text: &str) -> Result<T, ProjectionsError> {
+        serde_json::from_str(text).map_err(|source| ProjectionsError::Damaged { path: self.path.clone(), source })
+    }
+}
+
+fn prepare(connection: &mut Connection) -> rusqlite::Result<()> {
+    connection.busy_timeout(BUSY)?;
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let form: u32 = transaction.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    if form != FORM {
+        for table in ["folded", "hosts", "applies"] {
+            transaction.execute_batch(&format!("DROP TABLE IF EXISTS {table}"))?;
+        }
+        transaction.execute_batch(SCHEMA)?;
+        transaction.pragma_update(None, "user_version", FORM)?;
+    }
+    transaction.commit()
+}
+
+fn fold(transaction: &Transaction<'_>, path: &Path, stored: &Stored) -> Result<(), ProjectionsError> {
+    let failed = |source| ProjectionsError::Sqlite { path: path.to_owned(), source };
+    let damaged = |source| ProjectionsError::Damaged { path: path.to_owned(), source };
+    let host = stored.event.host.as_str();
+    let before: Option<String> = transaction
+        .prepare_cached("SELECT status FROM hosts WHERE host = ?")
+        .and_then(|mut query| query.query_row([host], |row| row.get(0)).optional())
+        .map_err(failed)?;
+    let status = before.map_or_else(|| Ok(HostStatus::new(host)), |text| serde_json::from_str(&text));
+    let status = status.map_err(damaged)?.after(stored);
+    let text = serde_json::to_string(&status).map_err(damaged)?;
+    transaction
+        .execute("INSERT OR REPLACE INTO hosts (host, status) VALUES (?, ?)", params![host, text])
+        .map_err(failed)?;
+    if let Some(apply) = Apply::of(&stored.event) {
+        let text = serde_json::to_string(&apply).map_err(damaged)?;
+        transaction
+            .execute(
+                "INSERT INTO applies (position, host, apply) VALUES (?, ?, ?)",
+                params![stored.position, host, text],
+            )
+            .map_err(failed)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;
