@@ -3,5 +3,7 @@
 //! Nothing here is a mock where the real thing can run. Everything listens on free loopback ports, lies in a
 //! folder of its own, and is ended by its own handle when dropped.
 
+pub mod bench;
+pub mod images;
 pub mod nats;
 pub mod wait;

@@ -1,0 +1,241 @@
+//! `container`: works; fails half-way and recovers; twice is once.
+
+use replicator_host_agent::daemon::Depth;
+use replicator_host_agent::host::docker::Condition;
+use replicator_lab::bench::{Bench, code, outcomes};
+use replicator_lab::images;
+use replicator_protocol::wire::declaration::{
+    Container, Health, HealthCommand, Mount, Network, NetworkAttachment, health::Test, mount::Source, resource::Kind,
+};
+use replicator_protocol::wire::event::{Action, Outcome, ReasonCode, Trigger};
+
+/// Checks each 200 ms, so that a test need not wait long for a verdict.
+fn checked(container: &mut Container) {
+    let arguments = vec!["/workload".into(), "check".into()];
+    container.health = Some(Health {
+        test: Some(Test::Command(HealthCommand { arguments })),
+        interval: 200,
+        timeout: 2000,
+        retries: 3,
+        start_period: 0,
+    });
+}
+
+fn variable(container: &mut Container, name: &str, value: &str) {
+    container.environment.insert(name.into(), value.into());
+}
+
+/// A file and a container that takes it in.
+fn with_file(
+    bench: &Bench,
+    image: &str,
+    content: &str,
+    edit: impl FnOnce(&mut Container),
+) -> [(&'static str, Kind); 2] {
+    let source = bench.path("conf").to_string_lossy().into_owned();
+    let mount = Mount { source: Some(Source::Bind(source)), target: "/conf".into(), read_only: true };
+    let container = bench.container("app", image, |c| {
+        checked(c);
+        c.mounts = vec![mount];
+        edit(c);
+    });
+    [("m.conf", bench.file("conf", content)), ("m.app", container)]
+}
+
+#[tokio::test]
+async fn container_runs_and_twice_is_once() {
+    let (mut bench, image) = (Bench::new().unwrap(), images::workload().unwrap());
+    let resources = [("m.app", bench.container("app", &image, checked))];
+    assert_eq!(outcomes(&bench.apply(&resources).await.unwrap()), [Outcome::Changed]);
+    let first = bench.seen("app").await.unwrap();
+    assert_eq!(first.condition, Condition::Running);
+    assert_eq!(outcomes(&bench.apply(&resources).await.unwrap()), [Outcome::Unchanged]);
+    let second = bench.seen("app").await.unwrap();
+    assert_eq!((first.id, first.started_at), (second.id, second.started_at));
+    assert_eq!(outcomes(&bench.apply(&[]).await.unwrap()), [Outcome::Removed]);
+    assert!(bench.seen("app").await.is_err());
+}
+
+#[tokio::test]
+async fn changed_file_recreates_what_takes_it_in_and_says_which() {
+    let (mut bench, image) = (Bench::new().unwrap(), images::workload().unwrap());
+    let one = with_file(&bench, &image, "one", |_| ());
+    bench.apply(&one).await.unwrap();
+    let before = bench.seen("app").await.unwrap().id;
+    let two = with_file(&bench, &image, "two", |_| ());
+    let report = bench.apply(&two).await.unwrap();
+    assert_eq!(outcomes(&report), [Outcome::Changed, Outcome::Changed]);
+    let because = &report.results[1].reasons[0];
+    assert_eq!((report.results[1].action(), because.code()), (Action::Recreate, ReasonCode::InputChanged));
+    assert_eq!(because.subject, bench.path("conf").to_string_lossy());
+    assert_ne!(bench.seen("app").await.unwrap().id, before);
+    assert_eq!(bench.look(Depth::Full).await.unwrap(), None, "nothing is left to do");
+}
+
+/// Breaks the replacement in one way, together with a changed file: the old one serves on with the old bytes.
+async fn old_one_serves_on(edit: impl FnOnce(&mut Container), expected: &str) {
+    let (mut bench, image) = (Bench::new().unwrap(), images::workload().unwrap());
+    let good = with_file(&bench, &image, "one", |_| ());
+    bench.apply(&good).await.unwrap();
+    let before = bench.seen("app").await.unwrap();
+    let broken = with_file(&bench, &image, "two", edit);
+    let report = bench.apply(&broken).await.unwrap();
+    assert_eq!(outcomes(&report), [Outcome::Failed, Outcome::Failed], "{report:?}");
+    assert_eq!((code(&report, 0), code(&report, 1)), ("replacement-failed", expected), "{report:?}");
+    assert!(report.results.iter().all(|result| result.failure.as_ref().unwrap().previous_restored), "{report:?}");
+    let after = bench.seen("app").await.unwrap();
+    assert_eq!((&after.id, after.condition), (&before.id, Condition::Running));
+    assert_eq!(std::fs::read(bench.path("conf")).unwrap(), b"one");
+    let inside = std::fs::read(format!("/proc/{}/root/conf", after.pid)).unwrap();
+    assert_eq!(inside, b"one", "and the container reads it so");
+    for leftover in ["app.next", "app.prev"] {
+        assert!(bench.seen(leftover).await.is_err(), "{leftover}");
+    }
+    // What works again is applied again.
+    let mended = with_file(&bench, &image, "three", |_| ());
+    assert_eq!(outcomes(&bench.apply(&mended).await.unwrap()), [Outcome::Changed, Outcome::Changed]);
+    assert_eq!(bench.look(Depth::Full).await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn replacement_that_exits_at_once_leaves_the_old_one_serving() {
+    old_one_serves_on(|c| variable(c, "FAIL", "exit"), "exited").await;
+}
+
+#[tokio::test]
+async fn replacement_that_is_never_healthy_leaves_the_old_one_serving() {
+    old_one_serves_on(|c| variable(c, "FAIL", "health"), "unhealthy").await;
+}
+
+#[tokio::test]
+async fn definition_the_runtime_refuses_leaves_the_old_one_serving() {
+    old_one_serves_on(|c| drop(c.sysctls.insert("kernel.none".into(), "1".into())), "runtime-refused").await;
+}
+
+#[tokio::test]
+async fn image_that_is_not_to_be_had_leaves_the_old_one_serving() {
+    old_one_serves_on(|c| c.image = format!("sha256:{}", "0".repeat(64)), "image-missing").await;
+}
+
+#[tokio::test]
+async fn failed_replacement_is_not_tried_again_for_the_same_declaration() {
+    let (mut bench, image) = (Bench::new().unwrap(), images::workload().unwrap());
+    let good = with_file(&bench, &image, "one", |_| ());
+    bench.apply(&good).await.unwrap();
+    let broken = with_file(&bench, &image, "two", |c| variable(c, "FAIL", "exit"));
+    bench.apply(&broken).await.unwrap();
+    let started = bench.seen("app").await.unwrap().started_at;
+    bench.look(Depth::Full).await.unwrap();
+    assert_eq!(bench.seen("app").await.unwrap().started_at, started, "the old one was not stopped again");
+    assert_eq!(std::fs::read(bench.path("conf")).unwrap(), b"one");
+}
+
+#[tokio::test]
+async fn output_of_a_failed_container_is_told_without_its_secrets() {
+    let (mut bench, image) = (Bench::new().unwrap(), images::workload().unwrap());
+    let source = bench.path("token").to_string_lossy().into_owned();
+    let container = bench.container("app", &image, |c| {
+        c.mounts =
+            vec![Mount { source: Some(Source::Bind(source)), target: "/run/secrets/token".into(), read_only: true }];
+        variable(c, "TOKEN_FILE", "/run/secrets/token");
+        variable(c, "FAIL", "exit");
+    });
+    let resources = [("m.token", bench.secret("m.token", "hunter22", 1).unwrap()), ("m.app", container)];
+    let report = bench.apply(&resources).await.unwrap();
+    let failure = report.results[1].failure.clone().unwrap();
+    assert!(failure.output.contains("its secrets are [masked]"), "{failure:?}");
+    assert_eq!(failure.fields["exit_code"], "3");
+}
+
+#[tokio::test]
+async fn stopped_removed_and_renamed_containers_are_put_right() {
+    let (mut bench, image) = (Bench::new().unwrap(), images::workload().unwrap());
+    let resources = [("m.app", bench.container("app", &image, checked))];
+    bench.apply(&resources).await.unwrap();
+    let first = bench.seen("app").await.unwrap();
+    bench.docker.stop(&first.id, std::time::Duration::from_secs(5)).await.unwrap();
+    let look = bench.look(Depth::Cheap).await.unwrap().unwrap();
+    assert_eq!((look.results[0].action(), look.results[0].reasons[0].subject.as_str()), (Action::Change, "stopped"));
+    assert_eq!(bench.seen("app").await.unwrap().id, first.id, "started again, not made again");
+    bench.docker.remove(&first.id).await.unwrap();
+    let look = bench.look(Depth::Cheap).await.unwrap().unwrap();
+    assert_eq!((look.results[0].action(), look.results[0].reasons[0].subject.as_str()), (Action::Create, "gone"));
+    let second = bench.seen("app").await.unwrap();
+    bench.docker.rename(&second.id, &bench.name("other")).await.unwrap();
+    let look = bench.look(Depth::Cheap).await.unwrap().unwrap();
+    assert_eq!(outcomes(&look), [Outcome::Changed], "{look:?}");
+    assert_eq!(bench.seen("app").await.unwrap().condition, Condition::Running);
+    assert!(bench.seen("other").await.is_err());
+}
+
+#[tokio::test]
+async fn container_of_somebody_else_is_never_touched() {
+    let (mut bench, image) = (Bench::new().unwrap(), images::workload().unwrap());
+    let name = bench.name("app");
+    let made = std::process::Command::new("docker").args(["create", "--name", &name, &image]).status().unwrap();
+    assert!(made.success());
+    let before = bench.seen("app").await.unwrap().id;
+    let report = bench.apply(&[("m.app", bench.container("app", &image, checked))]).await.unwrap();
+    assert_eq!(code(&report, 0), "name-taken");
+    assert_eq!(bench.seen("app").await.unwrap().id, before);
+    bench.docker.remove(&before).await.unwrap();
+}
+
+#[tokio::test]
+async fn what_follows_a_container_is_recreated_with_it_and_restarted_after_it() {
+    let (mut bench, image) = (Bench::new().unwrap(), images::workload().unwrap());
+    let all = |bench: &Bench, greeting: &str| {
+        let lan = NetworkAttachment { name: bench.name("lan"), ..NetworkAttachment::default() };
+        let net = bench.container("net", &image, |c| {
+            c.command = vec!["net".into()];
+            c.networks = vec![lan];
+            variable(c, "GREETING", greeting);
+        });
+        let app = bench.container("app", &image, |c| {
+            checked(c);
+            c.network_of = bench.name("net");
+        });
+        [("m.lan", Kind::Network(Network { name: bench.name("lan") })), ("m.net", net), ("m.app", app)]
+    };
+    let one = all(&bench, "one");
+    bench.apply(&one).await.unwrap();
+    let two = all(&bench, "two");
+    let report = bench.apply(&two).await.unwrap();
+    assert_eq!(outcomes(&report), [Outcome::Unchanged, Outcome::Changed, Outcome::Changed]);
+    assert_eq!(report.results[2].reasons[0].code(), ReasonCode::FollowedRecreated);
+    // The followed one starts again by itself, and its network with it: the follower holds one that is gone.
+    let net = bench.seen("net").await.unwrap().id;
+    bench.docker.stop(&net, std::time::Duration::from_secs(5)).await.unwrap();
+    bench.docker.start(&net).await.unwrap();
+    let before = bench.seen("app").await.unwrap();
+    let look = bench.look(Depth::Full).await.unwrap().unwrap();
+    assert_eq!(look.results[2].reasons[0].subject, "network", "{look:?}");
+    let after = bench.seen("app").await.unwrap();
+    assert!(after.id == before.id && after.started_at > before.started_at);
+}
+
+#[tokio::test]
+async fn swap_cut_off_at_any_name_goes_on_after_a_restart() {
+    let (mut bench, image) = (Bench::new().unwrap(), images::workload().unwrap());
+    let app = |bench: &Bench, greeting: &str| {
+        [(
+            "m.app",
+            bench.container("app", &image, |c| {
+                checked(c);
+                variable(c, "GREETING", greeting);
+            }),
+        )]
+    };
+    let one = app(&bench, "one");
+    bench.apply(&one).await.unwrap();
+    // As a kill between the two renames leaves it: the old one aside and stopped, nobody in its place.
+    let old = bench.seen("app").await.unwrap().id;
+    bench.docker.stop(&old, std::time::Duration::from_secs(5)).await.unwrap();
+    bench.docker.rename(&old, &format!("{}.prev", bench.name("app"))).await.unwrap();
+    bench.start().unwrap();
+    let report = bench.again(Trigger::Start).await.unwrap();
+    assert_eq!(outcomes(&report), [Outcome::Changed], "{report:?}");
+    assert_eq!(bench.seen("app").await.unwrap().condition, Condition::Running);
+    assert!(bench.seen("app.prev").await.is_err());
+    assert_eq!(bench.look(Depth::Full).await.unwrap(), None);
+}
