@@ -9,7 +9,7 @@ use super::agent::{Agent, Started};
 use super::issue::{Issuer, Request};
 use super::{BootstrapError, enrol};
 use crate::home::FleetFolder;
-use crate::keys::{admission, certificates};
+use crate::keys::admission;
 use crate::planner::Counts;
 use crate::publisher::{Publisher, accounts};
 use crate::state::event::Supervisor;
@@ -116,8 +116,8 @@ impl Local<'_> {
         }
         agent.stop(self.host, supervisor).await?;
         (self.say)("Stopped the agent".into());
+        // Its certificate stays: the collector may have batches of it to verify yet.
         accounts::remove_host(self.folder, &uid).await?;
-        certificates::forget(self.folder, &uid)?;
         let aside = agent.forget(&uid)?;
         self.log.append(self.log.read().await?, Event::HostRetired { uid }, state::now()).await?;
         Ok(Down::Gone { applied, aside })
