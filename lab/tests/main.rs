@@ -8,6 +8,7 @@ mod kinds {
 
 mod stories {
     mod broker_isolation;
+    mod collector;
 }
 
 /// A file in a folder of tests that nobody listed would be compiled by nobody.

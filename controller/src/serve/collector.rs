@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use async_nats::Client;
 use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, PullConsumer, pull};
-use async_nats::jetstream::{self, Message};
+use async_nats::jetstream::{self, AckKind, Message};
 use bytes::Bytes;
 use ed25519_dalek::SigningKey;
 use futures_util::StreamExt as _;
@@ -116,14 +116,25 @@ async fn round(parts: &Parts, consumer: &PullConsumer) -> Result<(), RoundError>
     if messages.is_empty() {
         return Ok(());
     }
-    let incoming = messages.iter().filter_map(|message| read(parts, message).transpose());
-    let incoming: Vec<Incoming> = incoming.collect::<Result<_, _>>()?;
-    let heads = store(parts, incoming).await?;
-    for (host, head) in heads {
-        receipt(parts, &host, &head).await?;
+    if let Err(error) = settle(parts, &messages).await {
+        for message in &messages {
+            // Where this cannot be said either, the broker hands them out again by itself, later.
+            let _ = message.ack_with(AckKind::Nak(Some(PAUSE))).await;
+        }
+        return Err(error);
     }
     for message in &messages {
         message.ack().await.map_err(RoundError::Fetch)?;
+    }
+    Ok(())
+}
+
+/// Verifies, stores and receipts all of `messages`.
+async fn settle(parts: &Parts, messages: &[Message]) -> Result<(), RoundError> {
+    let incoming = messages.iter().filter_map(|message| read(parts, message).transpose());
+    let incoming: Vec<Incoming> = incoming.collect::<Result<_, _>>()?;
+    for (host, head) in store(parts, incoming).await? {
+        receipt(parts, &host, &head).await?;
     }
     Ok(())
 }

@@ -3,7 +3,8 @@
 //! Everything lies on the controller's side already. What the broker holds is compared with it, and only what
 //! differs is sent.
 
-use std::time::Duration;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
 
 use async_nats::Client;
 use replicator_protocol::ids::HostUid;
@@ -21,6 +22,8 @@ use crate::state::{App, Log, LogError};
 
 /// How often the broker is compared.
 const EVERY: Duration = Duration::from_secs(30);
+/// How soon a connection made anew is noticed.
+const LOOK: Duration = Duration::from_millis(500);
 /// Pause after a comparison that failed.
 const AGAIN: Duration = Duration::from_secs(3);
 
@@ -66,7 +69,7 @@ pub(super) async fn keep_full(parts: Parts, hands: Hands) {
         match refill(&parts, &hands).await {
             Ok(()) => {
                 last_problem.clear();
-                tokio::time::sleep(EVERY).await;
+                wait(&hands.admin).await;
             }
             Err(error) => {
                 let problem = chain_of(&error);
@@ -77,6 +80,16 @@ pub(super) async fn keep_full(parts: Parts, hands: Hands) {
                 tokio::time::sleep(AGAIN).await;
             }
         }
+    }
+}
+
+/// Waits until it is time, or until the connection was made anew: the broker may be another one now.
+async fn wait(client: &Client) {
+    let statistics = client.statistics();
+    let connects = || statistics.connects.load(Ordering::Relaxed);
+    let (before, started) = (connects(), Instant::now());
+    while started.elapsed() < EVERY && connects() == before {
+        tokio::time::sleep(LOOK).await;
     }
 }
 

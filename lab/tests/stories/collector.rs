@@ -1,0 +1,246 @@
+//! What a host reports is receipted only once it is stored, is stored only if the host said it, and a broker
+//! that lost everything is filled again with no operator.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use async_nats::jetstream;
+use bytes::Bytes;
+use ed25519_dalek::SigningKey;
+use prost::Message as _;
+use replicator::keys::accounts::Member;
+use replicator::keys::signing::{self, Signer};
+use replicator::keys::{Keyrings, certificates};
+use replicator::link;
+use replicator::publisher::publish;
+use replicator::serve::chain::Head;
+use replicator::serve::{self, Settings, Store};
+use replicator::state::event::{Blob, Hash};
+use replicator::state::{App, Event as Logged, Log};
+use replicator_lab::nats::{Broker, Host};
+use replicator_lab::wait;
+use replicator_protocol::envelope::{Unverified, Verified, sign, verify};
+use replicator_protocol::ids::{Digest, HostId, HostUid, Position};
+use replicator_protocol::subjects;
+use replicator_protocol::wire::enrolment::HostCertificate;
+use replicator_protocol::wire::event::event::Body;
+use replicator_protocol::wire::event::{Event, EventBatch, KeyringAccepted, Receipt};
+use tokio_util::sync::CancellationToken;
+
+/// How long a receipt that must not come is waited for; one that comes takes milliseconds.
+const QUIET: Duration = Duration::from_millis(700);
+/// Longest wait for one that comes: a few rounds, and the pause after a failed one.
+const SOON: Duration = Duration::from_secs(20);
+
+struct Bed {
+    broker: Broker,
+    host: Host,
+    uid: HostUid,
+    identity: SigningKey,
+    certificate: Bytes,
+    pages: SocketAddr,
+    stop: CancellationToken,
+}
+
+impl Drop for Bed {
+    fn drop(&mut self) {
+        self.stop.cancel();
+    }
+}
+
+async fn bed() -> Result<Bed> {
+    let broker = Broker::start().await?;
+    let (identity, uid) = (SigningKey::from_bytes(&[7; 32]), HostUid::parse(&"a".repeat(32))?);
+    let certificate = HostCertificate {
+        fleet: "lab".into(),
+        host: "web-1".into(),
+        uid: uid.to_string(),
+        identity_key: Bytes::copy_from_slice(identity.verifying_key().as_bytes()),
+        ..HostCertificate::default()
+    };
+    let certificate = sign(&certificate, &[&signing::load(&broker.fleet, Signer::Enrol)?]);
+    certificates::keep(&broker.fleet, &uid, &certificate)?;
+    let host = broker.host(&uid).await?;
+    let (pages, stop) = collect(&broker).await?;
+    Ok(Bed { broker, host, uid, identity, certificate, pages, stop })
+}
+
+/// Starts `serve` and waits until it serves.
+async fn collect(broker: &Broker) -> Result<(SocketAddr, CancellationToken)> {
+    let (home, stop) = (broker.home.clone(), CancellationToken::new());
+    let settings = Settings { fleet: broker.fleet.clone(), listen: "127.0.0.1:0".parse()? };
+    let (tell, told) = tokio::sync::oneshot::channel();
+    let stopped = stop.clone();
+    tokio::spawn(async move {
+        let ready = |at| {
+            let _heard = tell.send(at);
+        };
+        Box::pin(serve::serve(&home, settings, ready, stopped)).await
+    });
+    Ok((told.await.context("serve did not start")?, stop))
+}
+
+/// `count` linked events of one chain, numbers from 1.
+fn history(uid: &HostUid, count: u64) -> Vec<Bytes> {
+    let mut previous = Digest([0; 32]);
+    let mut events = Vec::new();
+    for number in 1..=count {
+        let event = Event {
+            host: uid.to_string(),
+            chain: vec![1; 16].into(),
+            number,
+            previous: previous.0.to_vec().into(),
+            body: Some(Body::KeyringAccepted(KeyringAccepted { version: number, hash: Bytes::new() })),
+            ..Event::default()
+        };
+        let bytes = Bytes::from(event.encode_to_vec());
+        previous = Digest::of(&bytes);
+        events.push(bytes);
+    }
+    events
+}
+
+fn batch(uid: &HostUid, events: &[Bytes]) -> EventBatch {
+    EventBatch { host: uid.to_string(), chain: vec![1; 16].into(), events: events.to_vec() }
+}
+
+impl Bed {
+    /// Publishes as the agent does, and waits for the broker's acknowledgement.
+    async fn say(&self, batch: &EventBatch, key: &SigningKey) -> Result<()> {
+        let context = jetstream::new(self.host.client.clone());
+        context.publish(subjects::events(&self.uid), sign(batch, &[key])).await?.await?;
+        Ok(())
+    }
+
+    /// The host's receipt, believed.
+    async fn receipt(&self) -> Result<Option<Receipt>> {
+        let stream = jetstream::new(self.host.client.clone()).get_stream_no_info(subjects::RECEIPTS).await?;
+        let Ok(held) = stream.direct_get_last_for_subject(subjects::receipt(&self.uid)).await else { return Ok(None) };
+        let keyring = Keyrings::load(&self.broker.fleet)?.current;
+        let receipt: Verified<Receipt> = verify(&Unverified::new(held.payload), &keyring.at(0))?;
+        Ok(Some((*receipt).clone()))
+    }
+
+    async fn receipt_for(&self, number: u64) -> Result<Receipt> {
+        let look = async || Ok(self.receipt().await?.filter(|receipt| receipt.number == number));
+        wait::until("a receipt", SOON, look).await
+    }
+
+    fn stored(&self) -> Result<Vec<(HostUid, Head)>> {
+        Ok(Store::read_only(&self.broker.home.collected_events())?.heads()?)
+    }
+
+    /// A page of `serve`, with its head.
+    async fn page(&self, path: &str) -> Result<String> {
+        use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+        let mut stream = tokio::net::TcpStream::connect(self.pages).await?;
+        let request = format!("GET {path} HTTP/1.1\r\nhost: lab\r\nconnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).await?;
+        let mut page = String::new();
+        stream.read_to_string(&mut page).await?;
+        Ok(page)
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn receipt_comes_only_after_the_durable_write() -> Result<()> {
+    let bed = bed().await?;
+    let history = history(&bed.uid, 5);
+    // Another writer holds the store: nothing can be committed, although the broker takes everything.
+    let other = rusqlite::Connection::open(bed.broker.home.collected_events())?;
+    other.execute_batch("BEGIN IMMEDIATE")?;
+    bed.say(&batch(&bed.uid, &history[..3]), &bed.identity).await?;
+    tokio::time::sleep(QUIET).await;
+    assert_eq!(bed.receipt().await?, None);
+    other.execute_batch("ROLLBACK")?;
+    let receipt = bed.receipt_for(3).await?;
+    assert_eq!(receipt.hash, Digest::of(&history[2]).0[..]);
+    assert_eq!(bed.stored()?[0].1.number, 3);
+    // Sent again whole, and on: what is there is not stored twice.
+    bed.say(&batch(&bed.uid, &history), &bed.identity).await?;
+    bed.receipt_for(5).await?;
+    let events = Store::read_only(&bed.broker.home.collected_events())?.events_after(0, None, 100)?;
+    assert_eq!(events.len(), 5);
+    let health = bed.page("/healthz").await?;
+    assert!(health.starts_with("HTTP/1.1 200") && health.contains("\"healthy\":true"), "{health}");
+    let figures = bed.page("/metrics").await?;
+    assert!(figures.contains("replicator_events_stored_total 5"), "{figures}");
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn forged_and_broken_batches_are_neither_stored_nor_receipted() -> Result<()> {
+    let bed = bed().await?;
+    let history = history(&bed.uid, 4);
+    let foreign = HostUid::parse(&"b".repeat(32))?;
+    bed.say(&batch(&bed.uid, &history), &SigningKey::from_bytes(&[8; 32])).await?;
+    bed.say(&batch(&foreign, &history), &bed.identity).await?;
+    bed.say(&batch(&bed.uid, &history[2..]), &bed.identity).await?;
+    let codes = async || {
+        let faults = Store::read_only(&bed.broker.home.collected_events())?.faults()?;
+        let codes: Vec<_> = faults.into_iter().map(|(_, _, code, _)| code).collect();
+        Ok((codes.len() == 3).then_some(codes))
+    };
+    assert_eq!(wait::until("three faults", SOON, codes).await?, ["untrusted-key", "wrong-host", "chain-gap"]);
+    assert!(bed.stored()?.is_empty());
+    assert_eq!(bed.receipt().await?.map(|receipt| receipt.number), Some(0), "the gap is told, nothing is settled");
+    bed.say(&batch(&bed.uid, &history), &bed.identity).await?;
+    bed.receipt_for(4).await?;
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rebuilt_broker_is_given_everything_again() -> Result<()> {
+    let mut bed = bed().await?;
+    let history = history(&bed.uid, 2);
+    bed.say(&batch(&bed.uid, &history), &bed.identity).await?;
+    bed.receipt_for(2).await?;
+    let issued = issue(&bed).await?;
+
+    bed.broker.wipe()?;
+    bed.broker.resume().await?;
+    // With the same credential as before: its account is there again, and so is all it may see.
+    let inbox = subjects::inbox_prefix(&bed.uid);
+    let connect = async || Ok(bed.broker.connect_as(&bed.host.jwt, &bed.host.seed, &inbox).await.ok());
+    bed.host.client = wait::until("the account", SOON, connect).await?;
+    bed.receipt_for(2).await?;
+    let admin = link::connect(&bed.broker.fleet, Member::Admin).await?;
+    let held = async |stream: &str, subject: String| {
+        let look = async || Ok(publish::held(&admin, stream, &subject).await?);
+        wait::until("what was lost", SOON, look).await
+    };
+    assert_eq!(held(subjects::DECLARATIONS, subjects::declaration(&bed.uid)).await?, issued);
+    let keyrings = Keyrings::load(&bed.broker.fleet)?;
+    assert_eq!(held(subjects::KEYRINGS, subjects::keyring(1)).await?, keyrings.envelopes[0]);
+    // And it goes on from there.
+    let more = self::history(&bed.uid, 3);
+    bed.say(&batch(&bed.uid, &more), &bed.identity).await?;
+    bed.receipt_for(3).await?;
+    Ok(())
+}
+
+/// Issues a declaration as the controller does, without publishing it, and returns its envelope.
+async fn issue(bed: &Bed) -> Result<Bytes> {
+    let (app, host) = (App::parse("lab")?, HostId::parse("web-1")?);
+    let log = Log::local(&bed.broker.home, &app, &host)?;
+    let fleet = Keyrings::load(&bed.broker.fleet)?.current.fleet().clone();
+    let envelope = Bytes::from_static(b"as it was signed");
+    let hash = Hash(Digest::of(&envelope));
+    let events = [
+        Logged::HostDefined { fleet, uid: bed.uid.clone() },
+        Logged::HostAdmitted { certificate: Blob(bed.certificate.clone()) },
+        Logged::DeclarationIssued {
+            position: Position { epoch: 1, sequence: 1 },
+            hash,
+            intent_hash: hash,
+            plan_id: hash,
+            envelope: Blob(envelope.clone()),
+        },
+    ];
+    let mut history = log.read().await?;
+    for event in events {
+        history = log.append(history, event, 0).await?;
+    }
+    Ok(envelope)
+}
