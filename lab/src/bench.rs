@@ -123,6 +123,8 @@ impl Bench {
             path: self.path("token").to_string_lossy().into_owned(),
             body: Some(wire::file::Body::Sealed(sealed)),
             mode: Some(0o400),
+            // Who the lab's images run as.
+            owner: "1000".into(),
             ..wire::File::default()
         }))
     }

@@ -40,6 +40,8 @@ pub(crate) enum Mode {
     Serve,
     /// Ends with status 1 as soon as it starts.
     Exit,
+    /// Ends likewise, and tells its secrets to whoever reads its output.
+    Leak,
     /// Answers, and says that it is not healthy.
     Unhealthy,
     /// Answers after eight seconds.
@@ -47,10 +49,11 @@ pub(crate) enum Mode {
 }
 
 impl Mode {
-    /// As `LAB_MODE` says: `exit`, `unhealthy`, `slow`, else as it should.
+    /// As `LAB_MODE` says: `exit`, `leak`, `unhealthy`, `slow`, else as it should.
     pub(crate) fn from_environment() -> Self {
         match std::env::var("LAB_MODE").as_deref() {
             Ok("exit") => Self::Exit,
+            Ok("leak") => Self::Leak,
             Ok("unhealthy") => Self::Unhealthy,
             Ok("slow") => Self::Slow,
             Ok(_) | Err(_) => Self::Serve,
@@ -62,9 +65,9 @@ impl Mode {
 pub(crate) fn answer(role: Role, mode: Mode, request: &Request) -> Response {
     match (mode, request.path.as_str()) {
         (Mode::Unhealthy, "/health") => return Response::new(503, "told to be unhealthy\n"),
-        (Mode::Serve | Mode::Exit | Mode::Slow, "/health") => return Response::new(200, "healthy\n"),
+        (Mode::Serve | Mode::Exit | Mode::Leak | Mode::Slow, "/health") => return Response::new(200, "healthy\n"),
         (Mode::Slow, _) => std::thread::sleep(SLOW),
-        (Mode::Serve | Mode::Exit | Mode::Unhealthy, _) => {}
+        (Mode::Serve | Mode::Exit | Mode::Leak | Mode::Unhealthy, _) => {}
     }
     match (role, request.path.as_str()) {
         (Role::Gateway, "/auth/verify") => verify(request),

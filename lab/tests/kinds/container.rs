@@ -11,7 +11,7 @@ use replicator_protocol::wire::event::{Action, Outcome, ReasonCode, Trigger};
 
 /// Checks each 200 ms, so that a test need not wait long for a verdict.
 fn checked(container: &mut Container) {
-    let arguments = vec!["/workload".into(), "check".into()];
+    let arguments = vec!["/lab-workload".into(), "health".into()];
     container.health = Some(Health {
         test: Some(Test::Command(HealthCommand { arguments })),
         interval: 200,
@@ -44,7 +44,7 @@ fn with_file(
 
 #[tokio::test]
 async fn container_runs_and_twice_is_once() {
-    let (mut bench, image) = (Bench::new().unwrap(), images::workload().unwrap());
+    let (mut bench, image) = (Bench::new().unwrap(), images::id(images::WORKLOAD).unwrap());
     let resources = [("m.app", bench.container("app", &image, checked))];
     assert_eq!(outcomes(&bench.apply(&resources).await.unwrap()), [Outcome::Changed]);
     let first = bench.seen("app").await.unwrap();
@@ -58,7 +58,7 @@ async fn container_runs_and_twice_is_once() {
 
 #[tokio::test]
 async fn changed_file_recreates_what_takes_it_in_and_says_which() {
-    let (mut bench, image) = (Bench::new().unwrap(), images::workload().unwrap());
+    let (mut bench, image) = (Bench::new().unwrap(), images::id(images::WORKLOAD).unwrap());
     let one = with_file(&bench, &image, "one", |_| ());
     bench.apply(&one).await.unwrap();
     let before = bench.seen("app").await.unwrap().id;
@@ -74,7 +74,7 @@ async fn changed_file_recreates_what_takes_it_in_and_says_which() {
 
 /// Breaks the replacement in one way, together with a changed file: the old one serves on with the old bytes.
 async fn old_one_serves_on(edit: impl FnOnce(&mut Container), expected: &str) {
-    let (mut bench, image) = (Bench::new().unwrap(), images::workload().unwrap());
+    let (mut bench, image) = (Bench::new().unwrap(), images::id(images::WORKLOAD).unwrap());
     let good = with_file(&bench, &image, "one", |_| ());
     bench.apply(&good).await.unwrap();
     let before = bench.seen("app").await.unwrap();
@@ -99,12 +99,12 @@ async fn old_one_serves_on(edit: impl FnOnce(&mut Container), expected: &str) {
 
 #[tokio::test]
 async fn replacement_that_exits_at_once_leaves_the_old_one_serving() {
-    old_one_serves_on(|c| variable(c, "FAIL", "exit"), "exited").await;
+    old_one_serves_on(|c| variable(c, "LAB_MODE", "exit"), "exited").await;
 }
 
 #[tokio::test]
 async fn replacement_that_is_never_healthy_leaves_the_old_one_serving() {
-    old_one_serves_on(|c| variable(c, "FAIL", "health"), "unhealthy").await;
+    old_one_serves_on(|c| variable(c, "LAB_MODE", "unhealthy"), "unhealthy").await;
 }
 
 #[tokio::test]
@@ -119,10 +119,10 @@ async fn image_that_is_not_to_be_had_leaves_the_old_one_serving() {
 
 #[tokio::test]
 async fn failed_replacement_is_not_tried_again_for_the_same_declaration() {
-    let (mut bench, image) = (Bench::new().unwrap(), images::workload().unwrap());
+    let (mut bench, image) = (Bench::new().unwrap(), images::id(images::WORKLOAD).unwrap());
     let good = with_file(&bench, &image, "one", |_| ());
     bench.apply(&good).await.unwrap();
-    let broken = with_file(&bench, &image, "two", |c| variable(c, "FAIL", "exit"));
+    let broken = with_file(&bench, &image, "two", |c| variable(c, "LAB_MODE", "exit"));
     bench.apply(&broken).await.unwrap();
     let started = bench.seen("app").await.unwrap().started_at;
     bench.look(Depth::Full).await.unwrap();
@@ -132,24 +132,24 @@ async fn failed_replacement_is_not_tried_again_for_the_same_declaration() {
 
 #[tokio::test]
 async fn output_of_a_failed_container_is_told_without_its_secrets() {
-    let (mut bench, image) = (Bench::new().unwrap(), images::workload().unwrap());
+    let (mut bench, image) = (Bench::new().unwrap(), images::id(images::WORKLOAD).unwrap());
     let source = bench.path("token").to_string_lossy().into_owned();
     let container = bench.container("app", &image, |c| {
         c.mounts =
             vec![Mount { source: Some(Source::Bind(source)), target: "/run/secrets/token".into(), read_only: true }];
         variable(c, "TOKEN_FILE", "/run/secrets/token");
-        variable(c, "FAIL", "exit");
+        variable(c, "LAB_MODE", "leak");
     });
     let resources = [("m.token", bench.secret("m.token", "hunter22", 1).unwrap()), ("m.app", container)];
     let report = bench.apply(&resources).await.unwrap();
     let failure = report.results[1].failure.clone().unwrap();
-    assert!(failure.output.contains("its secrets are [masked]"), "{failure:?}");
-    assert_eq!(failure.fields["exit_code"], "3");
+    assert!(failure.output.contains("TOKEN_FILE holds [masked]"), "{failure:?}");
+    assert_eq!(failure.fields["exit_code"], "1");
 }
 
 #[tokio::test]
 async fn stopped_removed_and_renamed_containers_are_put_right() {
-    let (mut bench, image) = (Bench::new().unwrap(), images::workload().unwrap());
+    let (mut bench, image) = (Bench::new().unwrap(), images::id(images::WORKLOAD).unwrap());
     let resources = [("m.app", bench.container("app", &image, checked))];
     bench.apply(&resources).await.unwrap();
     let first = bench.seen("app").await.unwrap();
@@ -170,7 +170,7 @@ async fn stopped_removed_and_renamed_containers_are_put_right() {
 
 #[tokio::test]
 async fn container_of_somebody_else_is_never_touched() {
-    let (mut bench, image) = (Bench::new().unwrap(), images::workload().unwrap());
+    let (mut bench, image) = (Bench::new().unwrap(), images::id(images::WORKLOAD).unwrap());
     let name = bench.name("app");
     let made = std::process::Command::new("docker").args(["create", "--name", &name, &image]).status().unwrap();
     assert!(made.success());
@@ -183,11 +183,11 @@ async fn container_of_somebody_else_is_never_touched() {
 
 #[tokio::test]
 async fn what_follows_a_container_is_recreated_with_it_and_restarted_after_it() {
-    let (mut bench, image) = (Bench::new().unwrap(), images::workload().unwrap());
+    let (mut bench, image) = (Bench::new().unwrap(), images::id(images::WORKLOAD).unwrap());
     let all = |bench: &Bench, greeting: &str| {
         let lan = NetworkAttachment { name: bench.name("lan"), ..NetworkAttachment::default() };
         let net = bench.container("net", &image, |c| {
-            c.command = vec!["net".into()];
+            variable(c, "LAB_ROLE", "net");
             c.networks = vec![lan];
             variable(c, "GREETING", greeting);
         });
@@ -216,7 +216,7 @@ async fn what_follows_a_container_is_recreated_with_it_and_restarted_after_it() 
 
 #[tokio::test]
 async fn swap_cut_off_at_any_name_goes_on_after_a_restart() {
-    let (mut bench, image) = (Bench::new().unwrap(), images::workload().unwrap());
+    let (mut bench, image) = (Bench::new().unwrap(), images::id(images::WORKLOAD).unwrap());
     let app = |bench: &Bench, greeting: &str| {
         [(
             "m.app",
