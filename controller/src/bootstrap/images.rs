@@ -16,13 +16,8 @@ const ANSWER: Duration = Duration::from_secs(10);
 #[derive(Debug, thiserror::Error)]
 pub enum ImagesError {
     /// The runtime gave no answer.
-    #[error("the container runtime of this machine could not say what `{image}` is")]
-    Runtime {
-        /// What was asked.
-        image: String,
-        /// Why.
-        source: Box<bollard::errors::Error>,
-    },
+    #[error("the container runtime of this machine could not say what images it holds")]
+    Runtime(#[source] Box<bollard::errors::Error>),
     /// The runtime took too long.
     #[error("the container runtime of this machine gave no answer within {} s", ANSWER.as_secs())]
     Late,
@@ -38,11 +33,11 @@ impl ImagesError {
     /// One line that names the next action.
     pub fn hint(&self) -> String {
         match self {
-            Self::Runtime { .. } | Self::Late => {
+            Self::Runtime(_) | Self::Late => {
                 "start it (`systemctl start docker`), and see that you may use it: `docker version`".into()
             }
             Self::Absent(image) => {
-                format!("build or load it: `docker image ls` shows what there is, and `{image}` is not")
+                format!("build or load it; `docker image ls` shows what there is (wanted `{image}`)")
             }
             Self::NoDigest(image) => format!("pull it once, or write `{image}` with `@sha256:…`"),
         }
@@ -55,7 +50,7 @@ impl ImagesError {
 ///
 /// [`ImagesError`].
 pub async fn resolve(images: BTreeSet<ImageRef>) -> Result<BTreeMap<ImageRef, Image>, ImagesError> {
-    let runtime = |source| ImagesError::Runtime { image: "anything".into(), source: Box::new(source) };
+    let runtime = |source| ImagesError::Runtime(Box::new(source));
     let docker = Docker::connect_with_defaults().map_err(runtime)?.with_timeout(ANSWER);
     let docker = within(docker.negotiate_version()).await?.map_err(runtime)?;
     let mut resolved = BTreeMap::new();
@@ -78,7 +73,7 @@ async fn one(docker: &Docker, image: &ImageRef) -> Result<Image, ImagesError> {
     let found = match within(docker.inspect_image(&name)).await? {
         Ok(found) => Some(found),
         Err(bollard::errors::Error::DockerResponseServerError { status_code: 404, .. }) => None,
-        Err(source) => return Err(ImagesError::Runtime { image: name, source: Box::new(source) }),
+        Err(source) => return Err(ImagesError::Runtime(Box::new(source))),
     };
     pinned(image, found.as_ref())
 }

@@ -141,3 +141,54 @@ fn repository(repo: &Repo, image: Image) -> Repository {
         secrets: repo.env.secrets.clone(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use replicator_protocol::ids::Generation;
+
+    use super::*;
+    use crate::fleet;
+    use crate::spec::load::Examined;
+
+    #[test]
+    fn example_compiles_as_it_is_committed() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples");
+        let (spec, file) = fleet::together::load_fleet(&root.join("clanker.yml")).unwrap();
+        let own = Distribution::load(None).unwrap();
+        let names = images(&spec.value, Some(&file.value), &own).unwrap();
+        let image = Image { pinned: format!("sha256:{}", "a".repeat(64)), user: Some(super::super::User::default()) };
+        let pinned: BTreeMap<_, _> = names.into_iter().map(|name| (name, image.clone())).collect();
+        let held = HeldSecret { generation: Generation(1), length: 8 };
+        let secrets = fleet::needs(&spec.value, &file.value).into_iter().map(|need| (need.secret, held)).collect();
+        let name = FleetName::parse("demo").unwrap();
+        let wanted = wanted(&name, &spec.value, Some(&file.value), &own, &pinned, secrets).unwrap();
+        let compiled = super::super::compile(&wanted).unwrap();
+        assert_eq!(compiled.places[0].host, "web-3000--ada.demo.localhost");
+    }
+
+    #[test]
+    fn optional_credential_is_used_only_where_the_store_holds_it() {
+        let text = "id: a\nnamePrefix: a\ncompute:\n  provider: existing-host\n  existingHost: { address: local }\n\
+                    ingress: { provider: none }\ndns: { provider: manual, zones: [ a.localhost ] }\n\
+                    secrets: { provider: replicator }\nstate: { provider: replicator, replicator: { backend: local } }\n\
+                    gateway: { host: api.a.localhost, image: 'local:g', imageTag: '1' }\n";
+        let Examined { value: Some(spec), .. } = crate::spec::examine(Path::new("a.yml"), text) else {
+            panic!("no spec")
+        };
+        let own = Distribution::load(None).unwrap();
+        let image = Image { pinned: format!("sha256:{}", "a".repeat(64)), user: None };
+        let pinned: BTreeMap<_, _> =
+            images(&spec, None, &own).unwrap().into_iter().map(|name| (name, image.clone())).collect();
+        let name = FleetName::parse("demo").unwrap();
+        let credentials = |held: &[&str]| {
+            let held = held
+                .iter()
+                .map(|name| (SecretName::parse(name).unwrap(), HeldSecret { generation: Generation(1), length: 8 }));
+            wanted(&name, &spec, None, &own, &pinned, held.collect()).unwrap().gateway.unwrap().credentials.len()
+        };
+        assert_eq!(credentials(&[]), 3, "the required ones, to be demanded");
+        assert_eq!(credentials(&["gatewayConnectKey"]), 4);
+    }
+}
