@@ -9,6 +9,7 @@ mod kinds {
 mod stories {
     mod broker_isolation;
     mod collector;
+    mod broker_link;
 }
 
 /// A file in a folder of tests that nobody listed would be compiled by nobody.

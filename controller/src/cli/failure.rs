@@ -177,6 +177,7 @@ hinted!(
     crate::keys::KeysError,
     crate::keys::admission::AdmissionError,
     crate::keys::broker::InitError,
+    crate::keys::renewal::RenewError,
     crate::link::LinkError,
     crate::projections::ProjectionsError,
     crate::publisher::PublishError,

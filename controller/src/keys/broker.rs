@@ -218,11 +218,9 @@ fn certificates(draft: &FleetFolder, wanted: &Wanted, now: Duration) -> Result<S
     let Transport::Tls { names } = &wanted.transport else { return Ok(String::new()) };
     let authority = tls::authority(&wanted.fleet, now).map_err(KeysError::Certificate)?;
     let server = tls::server(&wanted.fleet, &authority.key, names, now).map_err(KeysError::Certificate)?;
-    files::create(&draft.keys().join("authority.pem"), authority.key.as_bytes())?;
-    let folder = draft.broker().join("tls");
-    files::create(&folder.join("ca.pem"), authority.certificate.as_bytes())?;
-    files::create(&folder.join("server.pem"), server.certificate.as_bytes())?;
-    files::create(&folder.join("server.key"), server.key.as_bytes())?;
+    files::create(&tls::authority_key(draft), authority.key.as_bytes())?;
+    files::create(&draft.broker().join("tls/ca.pem"), authority.certificate.as_bytes())?;
+    files::create(&tls::server_file(&draft.broker()), server.as_bytes())?;
     Ok(authority.certificate)
 }
 
@@ -258,9 +256,8 @@ fn configuration(folder: &Path, wanted: &Wanted, accounts: &Accounts) -> String 
     let tls = match &wanted.transport {
         Transport::Tls { .. } => format!(
             "# TLS before anything else is said, and no older version.\n\
-             tls {{\n  cert_file: {}\n  key_file: {}\n  min_version: \"1.3\"\n  handshake_first: true\n  timeout: 5\n}}\n\n",
-            path("tls/server.pem"),
-            path("tls/server.key"),
+             tls {{\n  cert_file: {server}\n  key_file: {server}\n  min_version: \"1.3\"\n  handshake_first: true\n  timeout: 5\n}}\n\n",
+            server = path("tls/server.pem"),
         ),
         Transport::InsecureLoopback => "# Plain text: this address is reached from this machine only.\n\n".to_owned(),
     };

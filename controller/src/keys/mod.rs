@@ -9,6 +9,7 @@ pub mod certificates;
 mod files;
 mod jwt;
 pub mod keyring;
+pub mod renewal;
 pub mod root;
 pub mod settings;
 pub mod signing;

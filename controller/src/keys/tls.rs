@@ -1,5 +1,6 @@
 //! The broker's certificate authority and its server certificate.
 
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rcgen::{
@@ -8,6 +9,8 @@ use rcgen::{
 };
 use replicator_protocol::ids::FleetName;
 use zeroize::Zeroizing;
+
+use crate::home::FleetFolder;
 
 /// How long the authority is valid: hosts pin it, and a host may be away for years.
 const AUTHORITY_DAYS: u64 = 3650;
@@ -21,6 +24,16 @@ const DAY: u64 = 24 * 3600;
 pub(super) struct Pair {
     pub(super) certificate: String,
     pub(super) key: Zeroizing<String>,
+}
+
+/// Where the authority's key lies.
+pub(super) fn authority_key(fleet: &FleetFolder) -> PathBuf {
+    fleet.keys().join("authority.pem")
+}
+
+/// Where the server's certificate lies, with its key in the same file: both are replaced by one rename.
+pub(super) fn server_file(broker: &Path) -> PathBuf {
+    broker.join("tls/server.pem")
 }
 
 fn authority_params(fleet: &FleetName) -> CertificateParams {
@@ -51,7 +64,8 @@ pub(super) fn authority(fleet: &FleetName, now: Duration) -> Result<Pair, rcgen:
     Ok(Pair { certificate: certificate.pem(), key: Zeroizing::new(key.serialize_pem()) })
 }
 
-/// Makes a server certificate for `names` (host names or addresses), issued by the authority with `authority_key`.
+/// Makes a server certificate for `names` (host names or addresses), issued by the authority with
+/// `authority_key`; returns it with its key, PEM both.
 ///
 /// # Errors
 ///
@@ -61,7 +75,7 @@ pub(super) fn server(
     authority_key: &str,
     names: &[String],
     now: Duration,
-) -> Result<Pair, rcgen::Error> {
+) -> Result<Zeroizing<String>, rcgen::Error> {
     let issuer = Issuer::new(authority_params(fleet), KeyPair::from_pem(authority_key)?);
     let key = KeyPair::generate()?;
     let mut params = CertificateParams::new(names.to_vec())?;
@@ -71,6 +85,7 @@ pub(super) fn server(
     params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
     params.use_authority_key_identifier_extension = true;
     dated(&mut params, now, SERVER_DAYS);
-    let certificate = params.signed_by(&key, &issuer)?;
-    Ok(Pair { certificate: certificate.pem(), key: Zeroizing::new(key.serialize_pem()) })
+    let certificate = params.signed_by(&key, &issuer)?.pem();
+    let key = Zeroizing::new(key.serialize_pem());
+    Ok(Zeroizing::new(format!("{certificate}{}", *key)))
 }

@@ -1,4 +1,4 @@
-//! `replicator broker init`: a fleet's keys and its broker's configuration.
+//! `replicator broker`: a fleet's keys and its broker's configuration, and a new certificate for it.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -9,6 +9,7 @@ use serde::Serialize;
 use crate::cli::{Context, Exit, Failure};
 use crate::keys::Settings;
 use crate::keys::broker::{self, Transport, Wanted};
+use crate::keys::renewal::{self, Renewed};
 use crate::state;
 
 /// What can be done with the broker.
@@ -19,6 +20,8 @@ pub enum Command {
         after_help = "Examples:\n  replicator broker init --fleet acme --listen 0.0.0.0:4222 --name broker.acme.example\n  replicator broker init --fleet demo --listen 127.0.0.1:4222 --insecure-loopback"
     )]
     Init(InitArgs),
+    /// Give the broker a new server certificate, valid for 397 days, under the authority hosts have pinned.
+    Renew,
 }
 
 /// Arguments of `broker init`.
@@ -55,7 +58,18 @@ struct Made {
 pub fn run(command: Command, context: &Context) -> Result<Exit, Failure> {
     match command {
         Command::Init(args) => init(args, context),
+        Command::Renew => renew(context),
     }
+}
+
+fn renew(context: &Context) -> Result<Exit, Failure> {
+    let (name, folder) = context.fleet()?;
+    let told = match renewal::renew(&folder, Duration::from_millis(state::now()))? {
+        Renewed::Told(pid) => format!("the broker (process {pid}) was told to read it"),
+        Renewed::AtStart => "no broker runs from this folder here; it reads it when it starts".into(),
+    };
+    context.ui.say(format!("Renewed the broker's certificate of the fleet `{name}`; {told}"));
+    Ok(Exit::Done)
 }
 
 fn init(args: InitArgs, context: &Context) -> Result<Exit, Failure> {
