@@ -8,8 +8,8 @@ mod kinds {
 
 mod stories {
     mod broker_isolation;
-    mod collector;
     mod broker_link;
+    mod collector;
 }
 
 /// A file in a folder of tests that nobody listed would be compiled by nobody.
