@@ -4,6 +4,7 @@
 //! folder of its own, and is ended by its own handle when dropped.
 
 pub mod bench;
+pub mod fleet;
 pub mod images;
 pub mod nats;
 pub mod wait;

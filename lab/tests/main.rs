@@ -10,6 +10,7 @@ mod stories {
     mod broker_isolation;
     mod broker_link;
     mod collector;
+    mod one_change;
 }
 
 /// A file in a folder of tests that nobody listed would be compiled by nobody.
