@@ -3,26 +3,37 @@
 use crate::wire::event::event::Body;
 use crate::wire::event::{Action, Outcome, Trigger};
 
-/// The kind of an event.
-#[must_use]
-pub fn kind(body: &Body) -> &'static str {
-    match body {
-        Body::ChainStarted(_) => "chain-started",
-        Body::AgentStarted(_) => "agent-started",
-        Body::Enrolled(_) => "enrolled",
-        Body::DeclarationAccepted(_) => "declaration-accepted",
-        Body::DeclarationRefused(_) => "declaration-refused",
-        Body::DeclarationSuperseded(_) => "declaration-superseded",
-        Body::Equivocation(_) => "equivocation",
-        Body::StepsPlanned(_) => "steps-planned",
-        Body::StepFinished(_) => "step-finished",
-        Body::ApplyReported(_) => "apply-reported",
-        Body::DriftFound(_) => "drift-found",
-        Body::KeyringAccepted(_) => "keyring-accepted",
-        Body::LedgerSetAside(_) => "ledger-set-aside",
-        Body::ClockFault(_) => "clock-fault",
-        Body::OriginalKept(_) => "original-kept",
-    }
+macro_rules! kinds {
+    ($($body:ident = $word:literal,)*) => {
+        /// Every kind of event.
+        pub const KINDS: &[&str] = &[$($word),*];
+
+        /// The kind of an event.
+        #[must_use]
+        pub fn kind(body: &Body) -> &'static str {
+            match body {
+                $(Body::$body(_) => $word,)*
+            }
+        }
+    };
+}
+
+kinds! {
+    ChainStarted = "chain-started",
+    AgentStarted = "agent-started",
+    Enrolled = "enrolled",
+    DeclarationAccepted = "declaration-accepted",
+    DeclarationRefused = "declaration-refused",
+    DeclarationSuperseded = "declaration-superseded",
+    Equivocation = "equivocation",
+    StepsPlanned = "steps-planned",
+    StepFinished = "step-finished",
+    ApplyReported = "apply-reported",
+    DriftFound = "drift-found",
+    KeyringAccepted = "keyring-accepted",
+    LedgerSetAside = "ledger-set-aside",
+    ClockFault = "clock-fault",
+    OriginalKept = "original-kept",
 }
 
 /// What became of a resource; `unknown` for a number of a newer agent.

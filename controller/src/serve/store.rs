@@ -37,6 +37,14 @@ const SCHEMA: &str = "
         BEGIN SELECT raise(ABORT, 'batches are never changed'); END;
     CREATE TRIGGER IF NOT EXISTS batches_are_kept BEFORE DELETE ON batches
         BEGIN SELECT raise(ABORT, 'batches are never deleted'); END;
+    -- Without these, INSERT OR REPLACE would remove a row and fire no trigger of removal.
+    CREATE TRIGGER IF NOT EXISTS events_are_not_replaced BEFORE INSERT ON events
+        WHEN EXISTS (SELECT 1 FROM events WHERE position = NEW.position
+            OR (host = NEW.host AND chain = NEW.chain AND number = NEW.number))
+        BEGIN SELECT raise(ABORT, 'events are never replaced'); END;
+    CREATE TRIGGER IF NOT EXISTS batches_are_not_replaced BEFORE INSERT ON batches
+        WHEN EXISTS (SELECT 1 FROM batches WHERE id = NEW.id)
+        BEGIN SELECT raise(ABORT, 'batches are never replaced'); END;
 ";
 
 /// `events.db` could not be used.

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use clap::builder::PossibleValuesParser;
 use jiff::Timestamp;
 use replicator_protocol::event_words;
 use replicator_protocol::ids::HostUid;
@@ -33,7 +34,7 @@ pub struct EventsArgs {
     #[arg(long, value_name = "WHEN", value_parser = since)]
     since: Option<Since>,
     /// Only those of this kind, such as `apply-reported`; may be repeated.
-    #[arg(long, value_name = "KIND")]
+    #[arg(long, value_name = "KIND", value_parser = PossibleValuesParser::new(event_words::KINDS), hide_possible_values = true)]
     kind: Vec<String>,
     /// Wait for more, until interrupted.
     #[arg(short, long)]

@@ -65,6 +65,11 @@ fn stored_events_can_be_neither_changed_nor_deleted() {
     assert!(connection.execute("DELETE FROM events", []).is_err());
     assert!(connection.execute("UPDATE events SET number = 9", []).is_err());
     assert!(connection.execute("DELETE FROM batches", []).is_err());
+    assert!(connection.execute("INSERT OR REPLACE INTO events SELECT * FROM events", []).is_err());
+    assert!(connection.execute("INSERT OR REPLACE INTO batches SELECT * FROM batches", []).is_err());
+    let again = "INSERT OR REPLACE INTO events (host, chain, number, hash, body, batch)
+        SELECT host, chain, number, hash, x'00', batch FROM events";
+    assert!(connection.execute(again, []).is_err());
 }
 
 #[test]
