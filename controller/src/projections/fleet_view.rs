@@ -10,6 +10,8 @@ use crate::projections::host_history::Number;
 pub const SILENT_AFTER: u64 = 120 * 1000;
 /// A host that is heard but has ended no look for this many milliseconds is stuck: a full look is due every 10 minutes.
 pub const STUCK_AFTER: u64 = 30 * 60 * 1000;
+/// A heartbeat this many milliseconds younger than all that is stored was sent after it: it may not say less.
+const ORDERED_AFTER: u64 = 5 * 1000;
 /// A clock further off than this many milliseconds is told of.
 pub const CLOCK_OFF: u64 = 5 * 60 * 1000;
 
@@ -20,6 +22,8 @@ pub struct Heard {
     pub heartbeat: Option<(u64, Heartbeat)>,
     /// Whether its certificate is believed.
     pub admitted: bool,
+    /// Whether it was taken down: its account is gone, and nothing more is expected of it.
+    pub retired: bool,
 }
 
 /// One host, as it is shown.
@@ -87,17 +91,24 @@ fn state(
     (last, offset): (Option<u64>, Option<i64>),
     now: u64,
 ) -> Vec<&'static str> {
+    if heard.retired {
+        return vec!["retired"];
+    }
     let beat = heard.heartbeat.as_ref();
     let silent = last.is_none_or(|at| now.saturating_sub(at) > SILENT_AFTER);
     // By the host's own clock: its loop and its heartbeat are stamped by the same one.
     let stuck =
         beat.is_some_and(|(_, beat)| beat.last_loop > 0 && beat.clock.saturating_sub(beat.last_loop) > STUCK_AFTER);
-    let behind = |beat: &Heartbeat| hex::encode(&beat.chain) == status.chain && beat.head_number < status.head;
-    let not_applied = status.applied.as_ref().is_some_and(|applied| !applied.complete);
+    let behind = |at: u64, beat: &Heartbeat| {
+        let younger = at > status.heard + ORDERED_AFTER;
+        younger && hex::encode(&beat.chain) == status.chain && beat.head_number < status.head
+    };
+    let whole = |applied: &Apply| applied.complete && applied.failed.is_empty();
+    let not_applied = status.applied.as_ref().is_some_and(|applied| !whole(applied));
     let found = [
         (!heard.admitted, "not-believed"),
         (status.equivocation, "equivocation"),
-        (beat.is_some_and(|(_, beat)| behind(beat)), "rolled-back"),
+        (beat.is_some_and(|(at, beat)| behind(*at, beat)), "rolled-back"),
         (silent && last.is_none(), "never-heard"),
         (silent && last.is_some(), "silent"),
         (!silent && stuck, "not-reconciling"),
@@ -119,7 +130,7 @@ mod tests {
     fn beat(change: impl FnOnce(&mut Heartbeat)) -> Heard {
         let mut beat = Heartbeat { clock: NOW, last_loop: NOW - 1000, head_number: 7, ..Heartbeat::default() };
         change(&mut beat);
-        Heard { heartbeat: Some((NOW - 1000, beat)), admitted: true }
+        Heard { heartbeat: Some((NOW - 1000, beat)), admitted: true, retired: false }
     }
 
     fn states(status: HostStatus, heard: &Heard, now: u64) -> Vec<&'static str> {
@@ -152,10 +163,31 @@ mod tests {
 
     #[test]
     fn ledger_below_what_is_stored_was_rolled_back() {
-        let status = HostStatus { chain: "01".into(), head: 9, heard: NOW, ..HostStatus::new("u") };
+        let status = HostStatus { chain: "01".into(), head: 9, heard: NOW - 60_000, ..HostStatus::new("u") };
         let heard = beat(|beat| beat.chain = vec![1].into());
         assert_eq!(states(status.clone(), &heard, NOW), ["rolled-back"]);
+        let since = HostStatus { heard: NOW - 2000, ..status.clone() };
+        assert_eq!(states(since, &heard, NOW), ["ok"], "a heartbeat from before the last batch");
         let other = beat(|beat| beat.chain = vec![2].into());
         assert_eq!(states(status, &other, NOW), ["ok"]);
+    }
+
+    #[test]
+    fn failed_resource_and_retired_host_are_told() {
+        let applied = Apply {
+            declaration: Number { epoch: 1, sequence: 2 },
+            at: NOW,
+            trigger: "declaration".into(),
+            complete: true,
+            unchanged: 1,
+            changed: 0,
+            failed: vec!["proxy.server".into()],
+            left: 0,
+            duration: 5,
+        };
+        let status = HostStatus { applied: Some(applied), ..HostStatus::new("u") };
+        assert_eq!(states(status.clone(), &beat(|_| {}), NOW), ["not-applied"]);
+        let gone = Heard { retired: true, ..beat(|_| {}) };
+        assert_eq!(states(status, &gone, NOW + SILENT_AFTER), ["retired"]);
     }
 }

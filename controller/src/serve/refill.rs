@@ -7,8 +7,11 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use async_nats::Client;
+use bytes::Bytes;
+use replicator_protocol::envelope::{Unverified, Verified, verify};
 use replicator_protocol::ids::HostUid;
 use replicator_protocol::subjects;
+use replicator_protocol::wire::event::Receipt;
 
 use super::collector::{Parts, chain_of, signed};
 use super::store::StoreError;
@@ -18,7 +21,7 @@ use crate::keys::{KeysError, certificates};
 use crate::link::{self, LinkError};
 use crate::publisher::accounts::{AccountsError, push_missing};
 use crate::publisher::{PublishError, publish, streams};
-use crate::state::{App, Log, LogError};
+use crate::state::{self, App, Log, LogError};
 
 /// How often the broker is compared.
 const EVERY: Duration = Duration::from_secs(30);
@@ -111,16 +114,36 @@ fn told(parts: &Parts, what: &'static str, count: usize) {
     }
 }
 
+/// Publishes how far each host is stored where the broker says otherwise: nothing, or more than there is here.
+///
+/// The second is a collector restored from a backup: the host sends again what was lost.
 async fn receipts(parts: &Parts, hands: &Hands) -> Result<usize, RefillError> {
     let mut given = 0;
-    for (host, head) in parts.store.heads()? {
+    for host in certificates::list(&parts.folder)? {
         let subject = subjects::receipt(&host);
-        if publish::held(&hands.admin, subjects::RECEIPTS, &subject).await?.is_none() {
-            publish::put(&hands.admin, subject, &signed(&host, &head, &parts.key)).await?;
+        // The broker first, the store after: what is stored only grows, so that a receipt published meanwhile is
+        // never taken for one of too much.
+        let held = publish::held(&hands.admin, subjects::RECEIPTS, &subject).await?;
+        let latest = parts.store.heads()?.into_iter().find(|(of, _)| *of == host).map(|(_, head)| head);
+        let head = match (latest, held.as_ref().and_then(|held| chain_in(parts, held))) {
+            (Some(head), _) => head,
+            (None, Some(chain)) => parts.store.head(&host, chain)?,
+            (None, None) => continue,
+        };
+        let receipt = signed(&host, &head, &parts.key);
+        if held.as_ref() != Some(&receipt) {
+            publish::put(&hands.admin, subject, &receipt).await?;
             given += 1;
         }
     }
     Ok(given)
+}
+
+/// The chain a receipt of this fleet speaks of.
+fn chain_in(parts: &Parts, receipt: &Bytes) -> Option<[u8; 16]> {
+    let trust = parts.keyrings.current.at(state::now());
+    let receipt: Verified<Receipt> = verify(&Unverified::new(receipt.clone()), &trust).ok()?;
+    receipt.chain[..].try_into().ok()
 }
 
 async fn declarations(parts: &Parts, hands: &Hands) -> Result<usize, RefillError> {

@@ -208,6 +208,15 @@ impl Store {
         Ok(rows.into_iter().filter_map(|(host, head)| Some((HostUid::parse(&host).ok()?, head))).collect())
     }
 
+    /// How far `chain` of `host` is stored.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Sqlite`].
+    pub fn head(&self, host: &HostUid, chain: [u8; 16]) -> Result<Head, StoreError> {
+        head(&self.lock(), host.as_str(), chain).map_err(|source| self.failed("read", source))
+    }
+
     /// Up to `limit` events after `position`, of `host` where given, in the order they were stored.
     ///
     /// # Errors
@@ -325,8 +334,8 @@ fn keep(transaction: &Transaction<'_>, incoming: &Incoming, now: u64) -> rusqlit
     Ok(Kept { head: Some(head), new: new.len() as u64, fault: None })
 }
 
-fn head(transaction: &Transaction<'_>, host: &str, chain: [u8; 16]) -> rusqlite::Result<Head> {
-    let last = transaction
+fn head(connection: &Connection, host: &str, chain: [u8; 16]) -> rusqlite::Result<Head> {
+    let last = connection
         .prepare_cached("SELECT number, hash FROM events WHERE host = ? AND chain = ? ORDER BY number DESC LIMIT 1")?
         .query_row(params![host, chain], |row| Ok((row.get(0)?, Digest(row.get(1)?))))
         .optional()?;

@@ -173,7 +173,8 @@ impl Ledger {
 
     /// Records a receipt for `number`, whose entry must have `hash`.
     ///
-    /// A receipt lower than the one before counts: the collector was restored, and is sent what it lost.
+    /// A receipt lower than the one before counts: the collector was restored, and is sent what it lost. Number 0
+    /// with a hash of zeros says that it has nothing.
     /// Returns whether the receipt speaks of an entry of this chain; if not, nothing was recorded.
     ///
     /// # Errors
@@ -185,7 +186,8 @@ impl Ledger {
             .query_row("SELECT hash FROM events WHERE number = ?", [number], |row| row.get(0))
             .optional()
             .map_err(AppendError)?;
-        if known != Some(hash.0) {
+        let nothing = number == 0 && hash.0 == [0; 32];
+        if known != Some(hash.0) && !nothing {
             return Ok(false);
         }
         let update = "INSERT INTO settled (chain, number) VALUES (?, ?)

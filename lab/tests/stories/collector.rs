@@ -220,6 +220,32 @@ async fn rebuilt_broker_is_given_everything_again() -> Result<()> {
     Ok(())
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn collector_that_lost_its_store_asks_for_all_of_it_again() -> Result<()> {
+    let mut bed = bed().await?;
+    let history = history(&bed.uid, 3);
+    bed.say(&batch(&bed.uid, &history), &bed.identity).await?;
+    bed.receipt_for(3).await?;
+    bed.stop.cancel();
+    let look = async || Ok(tokio::net::TcpStream::connect(bed.pages).await.is_err().then_some(()));
+    wait::until("the end of serve", SOON, look).await?;
+    let database = bed.broker.home.collected_events();
+    for name in ["events.db", "events.db-wal", "events.db-shm"] {
+        match std::fs::remove_file(database.with_file_name(name)) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error.into()),
+            Ok(()) | Err(_) => {}
+        }
+    }
+    (bed.pages, bed.stop) = collect(&bed.broker).await?;
+    let told = bed.receipt_for(0).await?;
+    assert_eq!((&told.chain[..], &told.hash[..]), (&[1; 16][..], &[0; 32][..]));
+    // Not the same bytes as before: the broker drops those for two minutes.
+    bed.say(&batch(&bed.uid, &history[..2]), &bed.identity).await?;
+    bed.say(&batch(&bed.uid, &history[2..]), &bed.identity).await?;
+    bed.receipt_for(3).await?;
+    Ok(())
+}
+
 /// Issues a declaration as the controller does, without publishing it, and returns its envelope.
 async fn issue(bed: &Bed) -> Result<Bytes> {
     let (app, host) = (App::parse("lab")?, HostId::parse("web-1")?);

@@ -10,8 +10,8 @@ use replicator_protocol::wire::event::Heartbeat;
 use super::events::moment;
 use crate::cli::{Context, Exit, Failure};
 use crate::home::FleetFolder;
-use crate::keys::Keyrings;
 use crate::keys::certificates::{self, Certified};
+use crate::keys::{Keyrings, accounts};
 use crate::projections::fleet_view::{self, Heard, Row};
 use crate::projections::{HostStatus, Projections};
 use crate::serve::Store;
@@ -73,7 +73,8 @@ fn rows(
         let certified = certificates::load(folder, &uid, &keyring).ok().flatten();
         let heartbeat = beats.remove(&uid).zip(certified.as_ref()).and_then(believed);
         let name = certified.as_ref().map_or_else(|| uid.to_string(), |host| host.certificate.host.clone());
-        let heard = Heard { heartbeat, admitted: certified.is_some() };
+        let retired = accounts::id(folder, &uid)?.is_none();
+        let heard = Heard { heartbeat, admitted: certified.is_some(), retired };
         rows.push(fleet_view::row(&name, uid.as_str(), statuses.remove(uid.as_str()), &heard, now));
     }
     rows.sort_by(|one, other| (&one.host, &one.uid).cmp(&(&other.host, &other.uid)));
@@ -132,7 +133,7 @@ mod tests {
 
     #[test]
     fn table_is_aligned_and_says_nothing_of_what_is_unknown() {
-        let heard = Heard { heartbeat: None, admitted: true };
+        let heard = Heard { heartbeat: None, admitted: true, retired: false };
         let rows = [fleet_view::row("web-1", "u", None, &heard, 5)];
         assert_eq!(
             table(&rows),

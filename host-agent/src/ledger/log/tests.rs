@@ -219,6 +219,10 @@ fn receipt_settles_only_what_it_knows_and_may_go_back() {
     assert!(ledger.settle(2, second).unwrap(), "the collector was restored");
     drop(ledger);
     assert_eq!(open(folder.path()).unwrap().settled().unwrap(), 2);
+    let mut ledger = open(folder.path()).unwrap();
+    assert!(!ledger.settle(0, second).unwrap());
+    assert!(ledger.settle(0, Digest([0; 32])).unwrap(), "the collector lost everything");
+    assert_eq!(ledger.settled().unwrap(), 0);
 }
 
 #[test]
