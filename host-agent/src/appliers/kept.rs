@@ -1,10 +1,10 @@
 //! What is kept aside: originals for ever, previous content until its replacement is proven.
 
 use std::io;
-use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
 use super::applier::Tools;
+use crate::durable;
 use crate::host::files;
 
 impl Tools {
@@ -12,7 +12,7 @@ impl Tools {
     /// keyed digest, since the file may hold a secret. The copy has the owner and mode of what it is a copy of.
     pub(super) fn keep_original(&self, path: &Path, seen: &files::Seen, content: &[u8]) -> io::Result<String> {
         let name = hex::encode(self.digest("original", content));
-        let copy = private(&self.layout.originals())?.join(&name);
+        let copy = private(self.layout.originals())?.join(&name);
         if files::look(&copy)?.is_none() {
             tracing::info!(path = %path.display(), original = name, "keeping what was found");
             files::write(&copy, content, seen.ownership)?;
@@ -33,7 +33,7 @@ impl Tools {
     /// what the running container took in. Kept as a second name of the same file, so that what comes back is
     /// the very file the container holds.
     pub(super) fn keep_previous(&self, path: &Path) -> io::Result<()> {
-        private(&self.layout.previous())?;
+        private(self.layout.previous())?;
         let kept = self.previous_at(path);
         if files::look(&kept)?.is_none() { files::link(path, &kept) } else { Ok(()) }
     }
@@ -61,7 +61,7 @@ impl Tools {
     }
 }
 
-fn private(folder: &Path) -> io::Result<PathBuf> {
-    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-    Ok(folder.to_owned())
+fn private(folder: PathBuf) -> io::Result<PathBuf> {
+    durable::folder(&folder).map_err(|error| error.source)?;
+    Ok(folder)
 }
