@@ -7,6 +7,7 @@ mod kinds {
 }
 
 mod stories {
+    mod broker_faults;
     mod broker_isolation;
     mod broker_link;
     mod collector;
