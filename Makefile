@@ -1,6 +1,14 @@
-# The two commands the README names; CI runs `make test` and nothing else.
+# The two commands the README names are `make demo` and `make test`; CI runs the second and nothing else.
 
-.PHONY: test check lab-binaries
+.PHONY: demo demo-down test check lab-binaries
+
+# This machine as a host, with one repository on it. As root; asks before it installs anything, unless YES=1.
+demo:
+	@scripts/demo.sh
+
+# Leaves nothing of the demo behind, and says so after looking.
+demo-down:
+	@scripts/demo-down.sh
 
 # Everything CI demands: format, lints, every test. The lab runs the programs as they are built first.
 test: check lab-binaries

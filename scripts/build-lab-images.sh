@@ -7,6 +7,9 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
+# This builder keeps its cache in the images themselves: with them gone, all of it is.
+export DOCKER_BUILDKIT=0
+
 # Name, file, arguments of the build.
 images='
 replicator-lab/caddy:1          caddy

@@ -1,14 +1,23 @@
 #!/usr/bin/env bash
 # Makes a Debian or Ubuntu machine able to run the lab: a container runtime, and pip to fetch pinned binaries.
 # Installs nothing that is there, and starts a Docker daemon only where none answers.
+#
+#   prepare-machine.sh              does it
+#   prepare-machine.sh --missing    says which packages it would install, and does nothing
+#
+# DOCKERD_PROCESS names a file that is written only where it starts a daemon of its own: number and start time.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 missing=()
-command -v dockerd >/dev/null || missing+=(docker.io)
-command -v docker >/dev/null || missing+=(docker.io)
+{ command -v dockerd && command -v docker; } >/dev/null || missing+=(docker.io)
 command -v cc >/dev/null || missing+=(gcc libc6-dev)
+command -v curl >/dev/null || missing+=(curl ca-certificates)
 python3 -m pip --version >/dev/null 2>&1 || missing+=(python3-pip)
+if [ "${1:-}" = --missing ]; then
+  echo "${missing[*]}"
+  exit 0
+fi
 if [ ${#missing[@]} -gt 0 ]; then
   echo "installing ${missing[*]}" >&2
   export DEBIAN_FRONTEND=noninteractive
@@ -16,14 +25,28 @@ if [ ${#missing[@]} -gt 0 ]; then
   apt-get -qq install -y --no-install-recommends "${missing[@]}" >/dev/null
 fi
 
-if ! docker version >/dev/null 2>&1; then
-  mkdir -p target/lab
-  setsid dockerd >target/lab/dockerd.log 2>&1 </dev/null &
-  for _ in $(seq 1 60); do
-    docker version >/dev/null 2>&1 && exit 0
-    sleep 1
-  done
-  echo "dockerd does not answer; the end of its log:" >&2
-  tail -20 target/lab/dockerd.log >&2
-  exit 1
+answers() { docker version >/dev/null 2>&1; }
+answers && exit 0
+log=target/lab/dockerd.log
+mkdir -p target/lab
+if [ -d /run/systemd/system ]; then
+  systemctl start docker
+else
+  setsid dockerd >"$log" 2>&1 </dev/null &
+  pid=$!
 fi
+for _ in $(seq 1 60); do
+  if answers; then
+    if [ -n "${DOCKERD_PROCESS:-}" ] && [ -n "${pid:-}" ]; then
+      # The fields of `stat` after the last bracket: the twentieth is when it started.
+      stat=$(cat "/proc/$pid/stat")
+      set -- ${stat##*) }
+      echo "$pid ${20}" >"$DOCKERD_PROCESS"
+    fi
+    exit 0
+  fi
+  sleep 1
+done
+echo "dockerd does not answer; the end of its log:" >&2
+tail -20 "$log" >&2
+exit 1
