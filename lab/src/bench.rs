@@ -86,6 +86,12 @@ impl Bench {
         Ok(())
     }
 
+    /// The host's number.
+    #[must_use]
+    pub fn uid(&self) -> &HostUid {
+        &self.uid
+    }
+
     /// A name in the runtime that no other bench has.
     #[must_use]
     pub fn name(&self, name: &str) -> String {

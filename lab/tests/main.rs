@@ -4,6 +4,7 @@
 
 mod kinds {
     mod container;
+    mod network;
 }
 
 mod stories {

@@ -1,12 +1,17 @@
 //! `network`: a bridge of the container runtime's, by name, acted on by id.
 
 use std::net::Ipv4Addr;
+use std::path::Path;
 
 use replicator_protocol::wire::declaration::Network;
 use replicator_protocol::wire::event::{Failure, Record};
 
 use super::applier::{Applier, Done, Gone, Job, Tools, record};
 use super::failure::{self, FailureCode, With as _, failure};
+use crate::host::routes;
+
+/// Bits of the network made around fixed addresses.
+const PREFIX: u32 = 24;
 
 /// Applies networks.
 pub(super) struct Networks<'t> {
@@ -31,6 +36,9 @@ impl Applier for Networks<'_> {
         let (id, found, changed) = match docker.networks(name).await.map_err(failed)?.as_slice() {
             [] => {
                 let subnet = subnet(&self.fixed)?;
+                if let Some(subnet) = &subnet {
+                    self.is_free(subnet)?;
+                }
                 let id = docker.create_network(name, &self.tools.labels(job.id), subnet).await.map_err(failed)?;
                 (id, false, true)
             }
@@ -71,6 +79,21 @@ impl Applier for Networks<'_> {
     }
 }
 
+impl Networks<'_> {
+    /// A network over a route of the machine would take that route's traffic.
+    fn is_free(&self, subnet: &str) -> Result<(), Failure> {
+        let routes =
+            routes::all().map_err(|error| failure::file("read the routes from", Path::new("/proc"), &error))?;
+        match self.fixed.first() {
+            Some(address) if routes.iter().any(|route| route.overlaps(*address, PREFIX)) => {
+                let taken = failure(FailureCode::SubnetTaken).with("subnet", subnet);
+                Err(taken.with("problem", "a route of the host lies there"))
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+}
+
 /// The /24 around the fixed addresses: the runtime takes a fixed address only in a subnet it was told.
 fn subnet(fixed: &[Ipv4Addr]) -> Result<Option<String>, Failure> {
     let nets: std::collections::BTreeSet<[u8; 3]> = fixed
@@ -85,7 +108,7 @@ fn subnet(fixed: &[Ipv4Addr]) -> Result<Option<String>, Failure> {
     match (first, more) {
         (None, _) => Ok(None),
         (Some(_), Some(_)) => Err(failure(FailureCode::SubnetTaken).with("problem", "addresses in two /24 networks")),
-        (Some([a, b, c]), None) => Ok(Some(format!("{a}.{b}.{c}.0/24"))),
+        (Some([a, b, c]), None) => Ok(Some(format!("{a}.{b}.{c}.0/{PREFIX}"))),
     }
 }
 

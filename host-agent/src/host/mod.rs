@@ -7,4 +7,5 @@ pub mod docker;
 pub mod files;
 pub mod http;
 pub mod point;
+pub mod routes;
 pub mod users;
