@@ -88,15 +88,27 @@ impl Bench {
         wire::File { body: Some(Content::Sealed(sealed.unwrap())), ..self.file(name, "") }
     }
 
+    fn directory(&self, name: &str, mode: u32) -> wire::resource::Kind {
+        let path = self.path(name).to_str().unwrap().to_owned();
+        wire::resource::Kind::Directory(wire::Directory { path, mode: Some(mode), ..wire::Directory::default() })
+    }
+
     fn in_force(&mut self, files: &[wire::File]) -> InForce {
+        self.in_force_of(files.iter().cloned().map(wire::resource::Kind::File))
+    }
+
+    fn in_force_of(&mut self, kinds: impl IntoIterator<Item = wire::resource::Kind>) -> InForce {
         self.sequence += 1;
-        let name = |file: &wire::File| Path::new(&file.path).file_name().unwrap().to_str().unwrap().to_owned();
-        let resources = files.iter().map(|file| wire::Resource {
-            module: "m".into(),
-            name: name(file),
-            confirms_link: false,
-            kind: Some(wire::resource::Kind::File(file.clone())),
-        });
+        let named = |kind: wire::resource::Kind| {
+            let path = match &kind {
+                wire::resource::Kind::File(file) => &file.path,
+                wire::resource::Kind::Directory(directory) => &directory.path,
+                wire::resource::Kind::Network(_) | wire::resource::Kind::Container(_) => panic!("it has no path"),
+            };
+            let name = Path::new(path).file_name().unwrap().to_str().unwrap().to_owned();
+            wire::Resource { module: "m".into(), name, confirms_link: false, kind: Some(kind) }
+        };
+        let resources = kinds.into_iter().map(named);
         let message = wire::Declaration { resources: resources.collect(), ..testing::declaration(1, self.sequence) };
         let declaration = Declaration::from_wire(&message).unwrap();
         let reference = replicator_protocol::wire::event::DeclarationRef {
@@ -109,6 +121,11 @@ impl Bench {
 
     async fn apply(&mut self, files: &[wire::File]) -> ApplyReported {
         let in_force = self.in_force(files);
+        self.executor.apply(&in_force, Trigger::Declaration, &|| false).await.unwrap()
+    }
+
+    async fn apply_all(&mut self, kinds: Vec<wire::resource::Kind>) -> ApplyReported {
+        let in_force = self.in_force_of(kinds);
         self.executor.apply(&in_force, Trigger::Declaration, &|| false).await.unwrap()
     }
 
@@ -294,4 +311,54 @@ async fn runtime_that_cannot_say_is_not_taken_for_absent() {
     });
     let report = bench.executor.apply(&in_force, Trigger::Declaration, &|| false).await.unwrap();
     assert_eq!(code(&report, 0), "runtime-unreachable");
+}
+
+#[tokio::test]
+async fn directory_is_made_with_its_mode_and_twice_is_once() {
+    let mut bench = Bench::new();
+    let kinds = vec![bench.directory("d", 0o750)];
+    assert_eq!(outcomes(&bench.apply_all(kinds.clone()).await), [Outcome::Changed]);
+    let made = fs::metadata(bench.path("d")).unwrap();
+    assert_eq!((made.is_dir(), made.mode() & 0o7777), (true, 0o750));
+    assert_eq!(outcomes(&bench.apply_all(kinds).await), [Outcome::Unchanged]);
+    let other = vec![bench.directory("d", 0o700)];
+    assert_eq!(outcomes(&bench.apply_all(other).await), [Outcome::Changed]);
+    assert_eq!(fs::metadata(bench.path("d")).unwrap().ino(), made.ino());
+    assert_eq!(outcomes(&bench.apply_all(vec![]).await), [Outcome::Removed]);
+    assert!(!bench.path("d").exists());
+}
+
+#[tokio::test]
+async fn directory_that_holds_something_is_kept_and_the_report_says_how_much() {
+    let mut bench = Bench::new();
+    let kinds = vec![bench.directory("d", 0o755)];
+    bench.apply_all(kinds).await;
+    fs::write(bench.path("d/theirs"), "x").unwrap();
+    let report = bench.apply_all(vec![]).await;
+    assert_eq!((outcomes(&report), report.results[0].note.as_str()), (vec![Outcome::Kept], "it holds 1 entry"));
+    assert!(bench.path("d/theirs").exists());
+}
+
+#[tokio::test]
+async fn directory_that_was_here_first_stays() {
+    let mut bench = Bench::new();
+    fs::create_dir(bench.path("d")).unwrap();
+    let kinds = vec![bench.directory("d", 0o700)];
+    bench.apply_all(kinds).await;
+    assert_eq!(outcomes(&bench.apply_all(vec![]).await), [Outcome::Kept]);
+    assert!(bench.path("d").is_dir());
+}
+
+#[tokio::test]
+async fn directory_made_and_never_recorded_is_ours_after_a_restart() {
+    let mut bench = Bench::new();
+    let kind = bench.directory("d", 0o755);
+    let in_force = bench.in_force_of([kind]);
+    let step = PlannedStep { resource: "m.d".into(), action: Action::Create.into(), reasons: vec![] };
+    let planned = Body::StepsPlanned(StepsPlanned { module: "m".into(), steps: vec![step] });
+    bench.executor.tools.ledger.append(Some(&in_force.reference), vec![planned]).unwrap();
+    fs::create_dir(bench.path("d")).unwrap();
+    bench.restart();
+    bench.executor.apply(&in_force, Trigger::Start, &|| false).await.unwrap();
+    assert_eq!(outcomes(&bench.apply_all(vec![]).await), [Outcome::Removed]);
 }
