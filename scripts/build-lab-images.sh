@@ -14,7 +14,9 @@ export DOCKER_BUILDKIT=0
 images='
 replicator-lab/caddy:1          caddy
 replicator-lab/net:1            workload ROLE=net
+replicator-lab/net:2            workload ROLE=net RELEASE=2
 replicator-lab/gateway:1        workload ROLE=gateway
+replicator-lab/gateway:2        workload ROLE=gateway RELEASE=2
 replicator-lab/gateway:slow     workload ROLE=gateway MODE=slow
 replicator-demo/net:1           workload ROLE=net
 replicator-demo/web:1           workload

@@ -12,6 +12,7 @@ mod stories {
     mod broker_isolation;
     mod broker_link;
     mod collector;
+    mod gateway;
     mod one_change;
 }
 

@@ -47,6 +47,11 @@ impl Request {
         self.headers.iter().find(|(have, _)| have == name).map(|(_, value)| value.as_str())
     }
 
+    /// Every header, its name in lower case.
+    pub(crate) fn headers(&self) -> &[(String, String)] {
+        &self.headers
+    }
+
     /// A cookie's value.
     pub(crate) fn cookie(&self, name: &str) -> Option<&str> {
         let pairs = self.header("cookie")?.split(';');

@@ -109,9 +109,15 @@ fn page(request: &Request, environment: impl Iterator<Item = (String, String)>) 
     let greeting = variables.iter().find(|(name, _)| name == "GREETING").map_or("hello", |(_, text)| text.as_str());
     let release = variables.iter().find(|(name, _)| name == "LAB_RELEASE").map_or("-", |(_, text)| text.as_str());
     let mut page = format!("{greeting} from the lab's workload\nrelease: {release}\n");
-    for header in ["host", "x-replicator-user", "x-replicator-route"] {
+    const SHOWN: [&str; 3] = ["host", "x-replicator-user", "x-replicator-route"];
+    for header in SHOWN {
         // Writing to a string cannot fail.
         let _ = writeln!(page, "{header}: {}", request.header(header).unwrap_or("-"));
+    }
+    // Whatever else speaks for the proxy, under either spelling that a program may take for the same.
+    let ours = |name: &str| name.replace('_', "-").starts_with("x-replicator-") && !SHOWN.contains(&name);
+    for (name, value) in request.headers().iter().filter(|(name, _)| ours(name)) {
+        let _ = writeln!(page, "{name}: {value}");
     }
     for (variable, path) in &variables {
         let Some(name) = variable.strip_suffix("_FILE") else { continue };
@@ -155,6 +161,14 @@ mod tests {
         assert_eq!(ask("\r\nX-Replicator-User: ada").status, 401);
         assert_eq!(ask("\r\nAccept: text/html").status, 302);
         assert_eq!(ask("\r\nCookie: lab_session=A D A").status, 403);
+    }
+
+    #[test]
+    fn page_shows_every_header_that_speaks_for_the_proxy() {
+        let forged = ask("/ HTTP/1.1\r\nX_Replicator_User: root\r\nX-Replicator-Admin: yes\r\nX-Other: no");
+        let shown = text(&page(&forged, std::iter::empty()));
+        assert!(shown.contains("x_replicator_user: root\n") && shown.contains("x-replicator-admin: yes\n"), "{shown}");
+        assert!(shown.contains("x-replicator-user: -\n") && !shown.contains("x-other"), "{shown}");
     }
 
     #[test]

@@ -173,6 +173,11 @@ impl Local<'_> {
     }
 }
 
-fn demand_root() -> Result<(), BootstrapError> {
+/// Demands to be the superuser: agents of this machine are.
+///
+/// # Errors
+///
+/// [`BootstrapError::NotRoot`].
+pub fn demand_root() -> Result<(), BootstrapError> {
     if rustix::process::geteuid().is_root() { Ok(()) } else { Err(BootstrapError::NotRoot) }
 }

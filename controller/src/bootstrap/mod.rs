@@ -19,7 +19,7 @@ use replicator_protocol::refusal::Refusal;
 pub use agent::Agent;
 pub use images::ImagesError;
 pub use issue::Request;
-pub use local::{Applied, Down, Local};
+pub use local::{Applied, Down, Local, demand_root};
 
 use crate::keys::KeysError;
 use crate::keys::admission::AdmissionError;

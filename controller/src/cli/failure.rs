@@ -179,6 +179,7 @@ hinted!(
     crate::keys::broker::InitError,
     crate::keys::renewal::RenewError,
     crate::link::LinkError,
+    crate::planner::Unwell,
     crate::projections::ProjectionsError,
     crate::publisher::PublishError,
     crate::publisher::accounts::AccountsError,

@@ -1,5 +1,6 @@
 //! One connection to the broker: TLS first under the pinned authority and name, or plain text on this machine.
 
+use std::error::Error;
 use std::time::Duration;
 
 use async_nats::{Client, ConnectErrorKind, ConnectOptions, ServerAddr};
@@ -78,7 +79,7 @@ impl LinkError {
             Self::Keys(error) => error.hint(),
             Self::Credential { .. } => "restore the folder `creds` of the fleet from a backup".into(),
             Self::Authority { .. } | Self::Address { .. } => "restore `fleet.toml` from a backup".into(),
-            Self::Unreachable { source, .. } if matches!(source.kind(), ConnectErrorKind::Tls) => {
+            Self::Unreachable { source, .. } if matches!(source.kind(), ConnectErrorKind::Tls) || is_of_tls(source) => {
                 "another broker may listen there; compare its certificate with `broker/tls/ca.pem` of the fleet".into()
             }
             Self::Unreachable { .. } => {
@@ -142,6 +143,12 @@ fn failed(settings: &Broker, user: &'static str, source: async_nats::ConnectErro
     }
 }
 
+/// Whether the other side answered, and not as our broker: an I/O error hides what TLS said inside.
+fn is_of_tls(error: &(dyn Error + 'static)) -> bool {
+    let hidden = error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
+    error.is::<rustls::Error>() || hidden.is_some_and(|inner| is_of_tls(inner)) || error.source().is_some_and(is_of_tls)
+}
+
 fn is_old(version: &str) -> bool {
     let mut numbers = version.split('.').map_while(|number| number.parse::<u64>().ok());
     (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0)) < OLDEST
@@ -150,6 +157,14 @@ fn is_old(version: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn wrong_certificate_is_told_from_an_absent_broker() {
+        let wrong = rustls::Error::InvalidCertificate(rustls::CertificateError::UnknownIssuer);
+        let connect = |error| std::io::Error::other(std::io::Error::other(error));
+        assert!(is_of_tls(&connect(Box::<dyn Error + Send + Sync>::from(wrong))));
+        assert!(!is_of_tls(&std::io::Error::from(std::io::ErrorKind::ConnectionRefused)));
+    }
 
     #[test]
     fn broker_older_than_the_limits_we_rely_on_is_refused() {

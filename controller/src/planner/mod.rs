@@ -5,6 +5,7 @@
 
 mod data;
 mod diff;
+mod hints;
 mod report;
 mod words;
 
@@ -12,7 +13,8 @@ use replicator_protocol::change::{self, Facts, Step};
 use replicator_protocol::ids::{Digest, Position, ResourceId};
 
 pub use data::{PlanData, ReasonData, ReportData, ResultData, StepData};
-pub use report::{Counts, report_text};
+pub use hints::hint;
+pub use report::{Counts, Unwell, report_text};
 
 use crate::compiler::{Compiled, Place};
 use crate::secrets::Need;
@@ -56,7 +58,8 @@ pub fn plan(state: &HostState, head: u64, compiled: &Compiled, intent: &Digest, 
 /// What is known, in the order it was applied.
 fn known(state: &HostState) -> Vec<(ResourceId, Facts<Vec<u8>>)> {
     let mut known: Vec<_> = state.known.iter().collect();
-    known.sort_by_key(|(_, one)| one.position);
+    // Stable: those of one place stay by name, as the host has them.
+    known.sort_by_key(|(_, one)| one.place);
     known.into_iter().map(|(id, one)| (id.clone(), one.facts.clone())).collect()
 }
 

@@ -3,10 +3,11 @@
 use std::fmt;
 
 use replicator_protocol::event_words;
+use replicator_protocol::ids::HostId;
 use replicator_protocol::wire::event::{ApplyReported, Failure, Outcome, ResourceResult};
 use serde::Serialize;
 
-use super::words;
+use super::{hints, words};
 
 /// How many resources ended how.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
@@ -61,6 +62,45 @@ impl fmt::Display for Counts {
             out,
             "{changed} changed, {unchanged} unchanged, {failed} failed, {skipped} skipped, {held} held, {removed} removed, {kept} kept"
         )
+    }
+}
+
+/// A host is not all as it was declared; the report says what is not.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{host}` is not all as declared: {failed} failed, {skipped} skipped; first `{resource}` ({code})")]
+pub struct Unwell {
+    host: HostId,
+    failed: usize,
+    skipped: usize,
+    resource: String,
+    code: String,
+    hint: &'static str,
+}
+
+impl Unwell {
+    /// What is wrong with `report` of `host`; none where all is well.
+    #[must_use]
+    pub fn of(host: &HostId, report: &ApplyReported) -> Option<Self> {
+        let counts = Counts::of(report);
+        if counts.is_well() {
+            return None;
+        }
+        let unsaid = Failure::default();
+        let (resource, failure) = hints::first(report).unwrap_or(("", &unsaid));
+        Some(Self {
+            host: host.clone(),
+            failed: counts.failed,
+            skipped: counts.skipped,
+            resource: resource.to_owned(),
+            code: failure.code.clone(),
+            hint: hints::hint(failure).unwrap_or("see the report above, and the agent's log on the host"),
+        })
+    }
+
+    /// One line that names the next action.
+    #[must_use]
+    pub fn hint(&self) -> String {
+        self.hint.to_owned()
     }
 }
 

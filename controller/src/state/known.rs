@@ -11,7 +11,7 @@ use replicator_protocol::change::{self, Facts};
 use replicator_protocol::declaration::Declaration;
 use replicator_protocol::ids::ResourceId;
 use replicator_protocol::refusal::{Code, Refusal};
-use replicator_protocol::resources::{Kind, Resource};
+use replicator_protocol::resources::Resource;
 use replicator_protocol::strict;
 use replicator_protocol::wire;
 use replicator_protocol::wire::event::{ApplyReported, Outcome, ResourceResult};
@@ -23,8 +23,8 @@ pub struct Known {
     pub resource: Resource,
     /// What it is compared by, with the files and dependencies of that declaration.
     pub facts: Facts<Vec<u8>>,
-    /// Its place in that declaration.
-    pub position: usize,
+    /// Its place in that report, which the host knows too: resources are removed in the reverse of this order.
+    pub place: usize,
 }
 
 /// Reads the declaration in one of our own envelopes: it comes from the log, which opens with our key only.
@@ -46,17 +46,16 @@ pub fn after(
     report: &ApplyReported,
 ) -> BTreeMap<ResourceId, Known> {
     let wanted = change::wanted(&declaration.resources, <[u8]>::to_vec);
-    for result in &report.results {
+    for (place, result) in report.results.iter().enumerate() {
         let Ok(id) = ResourceId::parse(&result.resource) else { continue };
         match outcome(result) {
             Outcome::Changed | Outcome::Unchanged => {
                 let at = declaration.resources.iter().position(|resource| resource.id == id);
-                if let Some((position, facts)) = at.and_then(|at| Some((at, wanted.get(at)?.clone()))) {
-                    known.insert(id, Known { resource: declaration.resources[position].clone(), facts, position });
+                if let Some((at, facts)) = at.and_then(|at| Some((at, wanted.get(at)?.clone()))) {
+                    known.insert(id, Known { resource: declaration.resources[at].clone(), facts, place });
                 }
             }
-            // A network that something still uses is tried again; everything else that is kept is forgotten.
-            Outcome::Kept if known.get(&id).is_some_and(|known| known.facts.kind == Kind::Network) => {}
+            // What is kept is forgotten by the host too.
             Outcome::Removed | Outcome::Kept => {
                 known.remove(&id);
             }

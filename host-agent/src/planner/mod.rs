@@ -10,7 +10,7 @@ use replicator_protocol::resources::{Kind, Resource};
 use replicator_protocol::wire::declaration::resource;
 use replicator_protocol::wire::event::{Action, DeclarationRef, Failure, Reason, ReasonCode};
 
-use crate::ledger::projections::resources::{Resources, facts};
+use crate::ledger::projections::resources::{Applied, Resources, facts};
 
 /// What the machine says of one applied resource.
 #[derive(Debug, Clone, PartialEq)]
@@ -70,9 +70,11 @@ pub fn plan(situation: &Situation<'_>) -> Vec<Planned> {
         .ledger
         .applied
         .iter()
-        .filter_map(|(name, applied)| Some((applied.since, ResourceId::parse(name).ok()?, facts(&applied.record)?)))
+        .filter_map(|(name, applied)| Some((applied, ResourceId::parse(name).ok()?, facts(&applied.record)?)))
         .collect();
-    known.sort_by_key(|(since, ..)| *since);
+    // What no report has placed yet was applied last.
+    let order = |applied: &Applied| applied.place.map_or((usize::MAX, applied.since), |place| (place, 0));
+    known.sort_by(|(one, id, _), (other, other_id, _)| (order(one), id).cmp(&(order(other), other_id)));
     let known: Vec<_> = known.into_iter().map(|(_, id, facts)| (id, facts)).collect();
     let steps = change::plan(&known, situation.resources, situation.wanted);
     let mut renewed = BTreeSet::new();

@@ -31,7 +31,7 @@ fn applied(resources: &[Resource]) -> Resources {
     let records = resources.iter().zip(facts(resources)).enumerate().map(|(since, (resource, facts))| {
         let Facts { kind, target, fields, inputs, .. } = facts;
         let record = Record { kind: kind.as_str().into(), target, fields, inputs, ..Record::default() };
-        (resource.id.to_string(), Applied { record, since: since as u64, before: None })
+        (resource.id.to_string(), Applied { record, since: since as u64, place: Some(since), before: None })
     });
     Resources { applied: records.collect(), ..Resources::default() }
 }
@@ -110,4 +110,18 @@ fn step_given_up_is_tried_again_only_for_another_declaration() {
     let earlier = DeclarationRef { sequence: 1, ..this() };
     ledger.given_up.insert("m.a".into(), (earlier, failure));
     assert_eq!(planned(&now, &ledger, &[])[0].action, Action::Recreate);
+}
+
+#[test]
+fn what_is_no_longer_declared_goes_in_the_reverse_of_its_last_places() {
+    let resources = [network(), container("a", |_| ()), container("b", |_| ())];
+    let mut ledger = applied(&resources);
+    // A later declaration put `b` before `a`, and one more was made whose report never came.
+    for (name, place) in [("m.a", Some(2)), ("m.b", Some(1))] {
+        ledger.applied.get_mut(name).unwrap().place = place;
+    }
+    let cut_off = Applied { since: 9, place: None, ..ledger.applied["m.a"].clone() };
+    ledger.applied.insert("m.c".into(), cut_off);
+    let removed: Vec<_> = planned(&[], &ledger, &[]).into_iter().map(|step| step.id.to_string()).collect();
+    assert_eq!(removed, ["m.c", "m.a", "m.b", "m.lan"]);
 }

@@ -11,7 +11,7 @@ use crate::bootstrap::{Agent, Applied, Request, images};
 use crate::cli::{Context, Exit, Failure};
 use crate::compiler::{self, Compiled, Distribution, HeldSecret, Image, Wanted, seal};
 use crate::fleet::{self, FleetFile};
-use crate::planner::{Counts, ReportData, report_text};
+use crate::planner::{ReportData, Unwell, report_text};
 use crate::secrets::SecretStore;
 use crate::spec::names::ImageRef;
 use crate::spec::{self, HostSpec};
@@ -193,7 +193,7 @@ impl Ready {
     }
 }
 
-/// Shows a report and says how the command ends for it.
+/// Shows a report.
 ///
 /// # Errors
 ///
@@ -203,7 +203,7 @@ pub fn show(
     host: &HostId,
     wanted: Option<(&Wanted, &[compiler::Place])>,
     applied: &Applied,
-) -> Result<Exit, Failure> {
+) -> Result<(), Failure> {
     let places = wanted.map_or(&[][..], |(_, places)| places);
     if context.ui.is_json() {
         context.ui.json(&ReportData::new(host, applied.position, &applied.report, places))?;
@@ -215,7 +215,16 @@ pub fn show(
             }
         }
     }
-    Ok(if Counts::of(&applied.report).is_well() { Exit::Done } else { Exit::Failed })
+    Ok(())
+}
+
+/// How a command that shows `applied` ends.
+///
+/// # Errors
+///
+/// The [`Failure`] to show where not everything is as declared.
+pub fn verdict(host: &HostId, applied: &Applied) -> Result<Exit, Failure> {
+    Unwell::of(host, &applied.report).map_or(Ok(Exit::Done), |unwell| Err(unwell.into()))
 }
 
 /// Runs it.

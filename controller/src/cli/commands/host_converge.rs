@@ -36,5 +36,6 @@ pub async fn run(args: ConvergeArgs, context: &Context) -> Result<Exit, Failure>
     let local = Local { fleet: &fleet, folder: &folder, host: &args.host, log, say: &say };
     let (wanted, places) = (ready.wanted.clone(), ready.compiled.places.clone());
     let applied = local.converge(&ready.request(args.wait.bound())).await?;
-    host::show(context, &args.host, Some((&wanted, &places)), &applied)
+    host::show(context, &args.host, Some((&wanted, &places)), &applied)?;
+    host::verdict(&args.host, &applied)
 }

@@ -3,7 +3,7 @@
 use replicator_protocol::ids::HostId;
 
 use super::host::{self, AgentArgs, Files, Inputs, Ready, Wait};
-use crate::bootstrap::Local;
+use crate::bootstrap::{Local, demand_root};
 use crate::cli::{Context, Exit, Failure};
 use crate::state::Log;
 
@@ -33,6 +33,7 @@ pub struct UpArgs {
 ///
 /// The [`Failure`] to show.
 pub async fn run(args: UpArgs, context: &Context) -> Result<Exit, Failure> {
+    demand_root()?;
     let (fleet, folder) = context.fleet()?;
     let inputs = Inputs::read(Some(&args.host), &args.files)?;
     let agent = args.agent.find()?;
@@ -42,5 +43,6 @@ pub async fn run(args: UpArgs, context: &Context) -> Result<Exit, Failure> {
     let local = Local { fleet: &fleet, folder: &folder, host: &args.host, log, say: &say };
     let (wanted, places) = (ready.wanted.clone(), ready.compiled.places.clone());
     let applied = local.up(&agent, &ready.request(args.wait.bound()), args.again).await?;
-    host::show(context, &args.host, Some((&wanted, &places)), &applied)
+    host::show(context, &args.host, Some((&wanted, &places)), &applied)?;
+    host::verdict(&args.host, &applied)
 }

@@ -18,7 +18,7 @@ impl Containers<'_> {
     /// Adds the last output of a container to a failure.
     pub(super) async fn with_output(&self, job: &Job<'_, Container>, id: &str, failure: Failure) -> Failure {
         let output = self.tools.docker.last_output(id).await;
-        let output = String::from_utf8_lossy(&output).into_owned();
+        let output = both(&failure.output, &String::from_utf8_lossy(&output));
         Failure { output: masked(output, &self.secrets(job)), ..failure }
     }
 
@@ -76,9 +76,23 @@ fn masked(mut output: String, secrets: &[SecretBytes]) -> String {
     output
 }
 
+/// What the runtime said, where it did, then what the container said itself: one that was refused its start never
+/// said a word.
+fn both(runtime: &str, container: &str) -> String {
+    let parts = [runtime.trim_end(), container].into_iter().filter(|part| !part.is_empty());
+    parts.collect::<Vec<_>>().join("\n")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn words_of_the_runtime_are_not_lost_over_those_of_the_container() {
+        assert_eq!(both("address already in use\n", ""), "address already in use");
+        assert_eq!(both("", "bye\n"), "bye\n");
+        assert_eq!(both("refused", "bye\n"), "refused\nbye\n");
+    }
 
     #[test]
     fn secrets_are_masked_whole_and_line_by_line() {

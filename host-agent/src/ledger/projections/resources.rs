@@ -22,8 +22,11 @@ pub const RELOAD_ON: &str = "reload/";
 pub struct Applied {
     /// What is known of it.
     pub record: Record,
-    /// The event that first recorded it: resources are removed in the reverse of this order.
+    /// The event that first recorded it.
     pub since: u64,
+    /// Its place in the last report that had it as declared; none where an apply was cut off before its report.
+    /// Resources are removed in the reverse of this order, which the controller knows too.
+    pub place: Option<usize>,
     /// What was known before the last change, until all that takes it in is proven.
     pub before: Option<Record>,
 }
@@ -66,6 +69,15 @@ impl super::Fold for Resources {
                     self.record(event.number, result, record);
                 }
             }
+            Some(Body::ApplyReported(report)) => {
+                for (place, result) in report.results.iter().enumerate() {
+                    if let (Outcome::Changed | Outcome::Unchanged, Some(applied)) =
+                        (result.outcome(), self.applied.get_mut(&result.resource))
+                    {
+                        applied.place = Some(place);
+                    }
+                }
+            }
             Some(
                 Body::ChainStarted(_)
                 | Body::AgentStarted(_)
@@ -74,7 +86,6 @@ impl super::Fold for Resources {
                 | Body::DeclarationRefused(_)
                 | Body::DeclarationSuperseded(_)
                 | Body::Equivocation(_)
-                | Body::ApplyReported(_)
                 | Body::DriftFound(_)
                 | Body::KeyringAccepted(_)
                 | Body::LedgerSetAside(_)
@@ -98,10 +109,10 @@ impl Resources {
     fn record(&mut self, number: u64, result: &ResourceResult, record: &Record) {
         let failed = result.outcome() == Outcome::Failed;
         let known = self.applied.remove(&result.resource);
-        let since = known.as_ref().map_or(number, |known| known.since);
+        let (since, place) = known.as_ref().map_or((number, None), |known| (known.since, known.place));
         // What a failed step leaves is what was before it.
         let before = known.filter(|_| !failed).map(|known| known.before.unwrap_or(known.record));
-        self.applied.insert(result.resource.clone(), Applied { record: record.clone(), since, before });
+        self.applied.insert(result.resource.clone(), Applied { record: record.clone(), since, place, before });
         if !failed {
             // What takes these files in is proven with them as they are now.
             let taken_in = |applied: &&mut Applied| record.inputs.contains_key(&applied.record.target);
@@ -131,7 +142,7 @@ pub fn facts(record: &Record) -> Option<Facts<Bytes>> {
 mod tests {
     use super::super::Fold as _;
     use super::*;
-    use replicator_protocol::wire::event::{StepFinished, StepsPlanned};
+    use replicator_protocol::wire::event::{ApplyReported, StepFinished, StepsPlanned};
 
     fn event(number: u64, body: Body) -> Event {
         let declaration = Some(DeclarationRef { epoch: 1, sequence: 1, hash: vec![1].into() });
@@ -185,6 +196,27 @@ mod tests {
         let plain = finished("m.app", Outcome::Failed, None, Some(Failure::default()));
         assert!(folded(vec![plain]).given_up.is_empty());
         assert!(folded(vec![failed, finished("m.app", Outcome::Changed, None, None)]).given_up.is_empty());
+    }
+
+    #[test]
+    fn place_is_that_of_the_last_report_that_had_it_as_declared() {
+        let made = |name: &str| finished(name, Outcome::Changed, Some(record(name, 1, &[])), None);
+        let report = |results: &[(&str, Outcome)]| {
+            let result = |(name, outcome): &(&str, Outcome)| ResourceResult {
+                resource: (*name).into(),
+                outcome: (*outcome).into(),
+                ..ResourceResult::default()
+            };
+            let results = results.iter().map(result).collect();
+            Body::ApplyReported(ApplyReported { results, ..ApplyReported::default() })
+        };
+        let places = |bodies| -> Vec<_> { folded(bodies).applied.values().map(|applied| applied.place).collect() };
+        let mut bodies = vec![made("m.a"), made("m.b")];
+        assert_eq!(places(bodies.clone()), [None, None]);
+        bodies.push(report(&[("m.b", Outcome::Changed), ("m.a", Outcome::Unchanged)]));
+        assert_eq!(places(bodies.clone()), [Some(1), Some(0)]);
+        bodies.extend([made("m.a"), report(&[("m.a", Outcome::Failed), ("m.b", Outcome::Failed)])]);
+        assert_eq!(places(bodies), [Some(1), Some(0)]);
     }
 
     #[test]
