@@ -26,10 +26,13 @@ lower broker
 say "removing volumes and images"
 now=$DEMO_DIR/now
 take_lists "$now"
-added "$DEMO_DIR/before/volumes" "$now/volumes" | grep "^${PREFIX}_" | xargs --no-run-if-empty docker volume rm
+added "$DEMO_DIR/before/volumes" "$now/volumes" | { grep "^${PREFIX}_" || true; } |
+  xargs --no-run-if-empty docker volume rm >/dev/null
 scripts/build-lab-images.sh --names | LC_ALL=C sort >"$now/ours"
+# One that somebody's container uses stays, and is told of below.
 added "$DEMO_DIR/before/images" "$now/images" | LC_ALL=C comm -12 - "$now/ours" |
-  xargs --no-run-if-empty docker image rm >/dev/null
+  xargs --no-run-if-empty docker image rm >/dev/null || true
+docker image prune --force --filter label=replicator.lab=image >/dev/null
 
 take_lists "$now"
 left=

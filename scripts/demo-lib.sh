@@ -118,6 +118,18 @@ lower() {
   end_process "$DEMO_DIR/run/$1"
 }
 
+# Ends what still runs a program of the demo's that was built anew since; whoever raises it next takes the new one.
+end_outdated() {
+  local folder pid
+  for folder in /proc/[0-9]*; do
+    pid=${folder#/proc/}
+    case $(readlink "$folder/exe" 2>/dev/null) in "$PWD/target/debug/replicator"*" (deleted)") ;; *) continue ;; esac
+    { grep -qaF "$DEMO_DIR" "$folder/cmdline" "$folder/environ"; } 2>/dev/null || continue
+    keep_process "$pid" "$DEMO_DIR/run/outdated"
+    end_process "$DEMO_DIR/run/outdated"
+  done
+}
+
 # What a service said last, for the error that it does not answer.
 last_words() {
   if has_systemd; then

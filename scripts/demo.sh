@@ -45,6 +45,7 @@ say "raising broker and collector"
 if [ ! -e "$REPLICATOR_HOME/fleets/demo/fleet.toml" ]; then
   "$replicator" broker init --fleet demo --listen "127.0.0.1:$BROKER_PORT" --name localhost >/dev/null
 fi
+end_outdated
 raise_broker
 raise_serve
 
