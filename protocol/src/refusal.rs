@@ -176,6 +176,29 @@ mod tests {
         assert!(codes.iter().all(|code| code.bytes().all(|b| b.is_ascii_lowercase() || b == b'-')));
     }
 
+    /// The page for operators, as it must read.
+    fn page() -> String {
+        let mut page = "# Refusals\n\n\
+            Every reason for which a message or a declaration is refused. A refusal means that nothing was touched. A\n\
+            code never changes its meaning. This page is made from `protocol/src/refusal.rs`; a test fails where it is\n\
+            stale, and writes it anew with `REPLICATOR_WRITE_DOCS=1`.\n\n\
+            | code | what it means | what to do |\n|---|---|---|\n"
+            .to_owned();
+        for code in Code::ALL {
+            page.push_str(&format!("| `{code}` | {} | {} |\n", code.says(), code.hint()));
+        }
+        page
+    }
+
+    #[test]
+    fn page_for_operators_is_current() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/refusals.md");
+        if std::env::var_os("REPLICATOR_WRITE_DOCS").is_some() {
+            std::fs::write(path, page()).unwrap();
+        }
+        assert_eq!(std::fs::read_to_string(path).unwrap(), page(), "run it with `REPLICATOR_WRITE_DOCS=1`");
+    }
+
     #[test]
     fn refusal_gives_its_numbers_as_a_pair() {
         let refusal = Refusal::new(Code::TooLarge).with("got", 9).with("have", 8);
