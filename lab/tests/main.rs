@@ -14,6 +14,7 @@ mod stories {
     mod collector;
     mod gateway;
     mod one_change;
+    mod secrets_stay_hidden;
 }
 
 /// A file in a folder of tests that nobody listed would be compiled by nobody.

@@ -68,7 +68,7 @@ impl Applier for Files<'_> {
             Some(seen) => {
                 let bytes = self.content(job)?;
                 let before = Zeroizing::new(files::read(path).map_err(failed("read"))?);
-                self.keep(job, path, &seen, &before, &mut record)?;
+                self.keep(job, path, &seen, (&before, &bytes), &mut record)?;
                 record.digest = tools.digest(CONTENT, &bytes);
                 // A container that runs holds the file it was given: that one keeps its mode as well.
                 let as_new = job.taken_in && seen.ownership != ownership;
@@ -164,7 +164,7 @@ impl Files<'_> {
         job: &Job<'_, File>,
         path: &Path,
         seen: &Seen,
-        before: &[u8],
+        (before, after): (&[u8], &[u8]),
         record: &mut Record,
     ) -> Result<(), Failure> {
         let failed = |error: std::io::Error| failure::file("keep what stands at", path, &error);
@@ -182,7 +182,8 @@ impl Files<'_> {
                 }
                 None => {}
             },
-            Some(known) if self.0.digest(CONTENT, before) != known.digest => {
+            // What is to stand there already was written by an attempt that never ended, or loses nothing.
+            Some(known) if before != after && self.0.digest(CONTENT, before) != known.digest => {
                 self.0.keep_original(path, seen, before).map_err(failed)?;
             }
             Some(_) => {}

@@ -284,6 +284,18 @@ async fn write_that_was_never_recorded_is_ours_after_a_restart() {
 }
 
 #[tokio::test]
+async fn change_that_was_never_recorded_is_not_kept_as_somebody_elses() {
+    let mut bench = Bench::new();
+    let (old, new) = (bench.file("a", "old"), bench.file("a", "new"));
+    bench.apply(&[old]).await;
+    // Written, and the agent died before it could say so.
+    fs::write(bench.path("a"), "new").unwrap();
+    bench.restart();
+    bench.apply(&[new]).await;
+    assert!(!Layout::new(bench.folder.path()).originals().exists());
+}
+
+#[tokio::test]
 async fn something_newer_ends_the_walk_between_resources() {
     let mut bench = Bench::new();
     let files = [bench.file("a", "x"), bench.file("b", "y")];
