@@ -73,8 +73,9 @@ impl Fleet {
     ///
     /// Something did not come up.
     pub async fn start() -> Result<Self> {
-        images::id(images::WORKLOAD)?;
+        // In turn too: a build moves names that another fleet runs from.
         let turn = turn().await?;
+        images::id(images::WORKLOAD)?;
         let mut number = [0; 3];
         getrandom::fill(&mut number)?;
         let fleet = Self {
