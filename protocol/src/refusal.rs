@@ -80,6 +80,9 @@ codes! {
     /// A name, number or enum in a declaration's head that is none.
     InvalidDeclaration = "invalid-declaration", "the declaration breaks a rule of its language",
         "correct what is named, then converge again";
+    /// A mode this agent cannot keep.
+    UnsupportedMode = "unsupported-mode", "the declaration is in a mode that this agent does not offer",
+        "declare mode `converge`, or upgrade the agent";
     /// A level above what is spoken here.
     UnsupportedLevel = "unsupported-level", "the declaration uses a higher level than this host speaks",
         "upgrade the agent on that host, or leave out what it cannot apply";

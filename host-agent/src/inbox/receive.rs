@@ -171,11 +171,12 @@ impl Inbox {
         let before = self.floor;
         durable::replace(&kept_at(&self.folder, &floor), &in_force.envelope, 0o600)?;
         self.anchors.write(&floor)?;
-        self.floor = Some(floor);
         let in_force = Arc::new(in_force);
         if before != Some(floor) {
+            // Where this fails, the next fetch takes the same declaration up again.
             self.record(before.as_ref(), &in_force)?;
         }
+        self.floor = Some(floor);
         self.in_force = Some(in_force.clone());
         self.remove_older(&floor);
         Ok(Received::Accepted(in_force))

@@ -1,7 +1,7 @@
 //! Is it for us, by someone who may say it, and sound?
 
 use bytes::Bytes;
-use replicator_protocol::declaration::Declaration;
+use replicator_protocol::declaration::{Declaration, Mode};
 use replicator_protocol::envelope::{self, Role, Unverified, Verified};
 use replicator_protocol::ids::Digest;
 use replicator_protocol::keyring::Keyring;
@@ -28,7 +28,7 @@ pub struct Candidate {
 ///
 /// # Errors
 ///
-/// As [`envelope::verify`]; [`Code::WrongHost`], [`Code::OutOfScope`], [`Code::Expired`]; as
+/// As [`envelope::verify`]; [`Code::WrongHost`], [`Code::OutOfScope`], [`Code::Expired`], [`Code::UnsupportedMode`]; as
 /// [`Declaration::from_wire`]. Nothing was touched.
 pub fn verify(envelope: &Bytes, keyring: &Keyring, me: &Membership, now: u64) -> Result<Candidate, Refusal> {
     let verified: Verified<wire::Declaration> = envelope::verify(&Unverified::new(envelope.clone()), &keyring.at(now))?;
@@ -43,5 +43,9 @@ pub fn verify(envelope: &Bytes, keyring: &Keyring, me: &Membership, now: u64) ->
         return Err(Refusal::new(Code::Expired).with("sequence", verified.sequence));
     }
     let declaration = Declaration::from_wire(&verified)?;
+    if declaration.mode == Mode::Adopt {
+        // Its promise is that nothing found is touched; what cannot be kept is not taken up.
+        return Err(Refusal::new(Code::UnsupportedMode).with("got", declaration.mode));
+    }
     Ok(Candidate { declaration, hash: verified.payload_hash(), envelope: envelope.clone() })
 }

@@ -119,11 +119,14 @@ impl Situation<'_> {
         }
         bound_to_renewed(resource, renewed, step);
         if let Some(begun) = self.ledger.begun.get(&name) {
-            if step.action == Action::None {
+            // A removal that was begun and called off is nothing to go on with.
+            if step.action == Action::None && begun.action() != Action::Remove {
                 step.action = begun.action();
                 step.blocked = None;
             }
-            step.reasons.push(reason(ReasonCode::Unfinished, ""));
+            if step.action != Action::None {
+                step.reasons.push(reason(ReasonCode::Unfinished, ""));
+            }
         }
         if let Some((declaration, failure)) = self.ledger.given_up.get(&name)
             && declaration == self.declaration

@@ -125,3 +125,13 @@ fn what_is_no_longer_declared_goes_in_the_reverse_of_its_last_places() {
     let removed: Vec<_> = planned(&[], &ledger, &[]).into_iter().map(|step| step.id.to_string()).collect();
     assert_eq!(removed, ["m.c", "m.a", "m.b", "m.lan"]);
 }
+
+#[test]
+fn removal_that_was_called_off_is_not_gone_on_with() {
+    let resources = [container("a", |_| ())];
+    let mut ledger = applied(&resources);
+    let step = PlannedStep { resource: "m.a".into(), action: Action::Remove.into(), reasons: vec![] };
+    ledger.begun.insert("m.a".into(), step);
+    let steps = planned(&resources, &ledger, &[]);
+    assert_eq!((steps[0].action, steps[0].reasons.len()), (Action::None, 0));
+}

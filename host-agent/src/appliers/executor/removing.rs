@@ -2,7 +2,7 @@
 
 use replicator_protocol::resources::Kind;
 use replicator_protocol::wire::event::event::Body;
-use replicator_protocol::wire::event::{Action, Failure, Outcome, Record, ResourceResult, StepFinished};
+use replicator_protocol::wire::event::{Failure, Outcome, Record, ResourceResult, StepFinished};
 
 use super::super::applier::{Applier as _, Gone};
 use super::super::container::Containers;
@@ -16,7 +16,7 @@ use crate::planner::Planned;
 impl Walk<'_> {
     pub(super) async fn remove_orphans(&self) -> Result<Vec<ResourceResult>, ApplyError> {
         let mut results = Vec::new();
-        for step in self.plan.iter().filter(|step| step.action == Action::Remove) {
+        for step in self.plan.iter().skip(self.in_force.declaration.resources.len()) {
             let Some(applied) = self.ledger.applied.get(&step.id.to_string()) else { continue };
             let ended = match self.taken_over(step, &applied.record) {
                 Some(other) => Ok(Gone::Kept(format!("`{other}` stands for it now"))),

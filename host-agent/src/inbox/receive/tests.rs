@@ -145,6 +145,15 @@ fn refusal_is_one_event_however_often_it_comes() {
 }
 
 #[test]
+fn mode_whose_promise_cannot_be_kept_is_refused() {
+    let mut host = fresh();
+    let adopt = replicator_protocol::wire::declaration::Mode::Adopt.into();
+    let other = replicator_protocol::wire::declaration::Declaration { mode: adopt, ..declaration(1, 1) };
+    assert_eq!(host.refused(&signed(&other)), Code::UnsupportedMode);
+    assert!(matches!(host.receive(&signed(&declaration(1, 1))), Received::Accepted(_)), "the control");
+}
+
+#[test]
 fn misaddressed_declaration_is_refused() {
     let mut host = fresh();
     let edits: [fn(&mut replicator_protocol::wire::declaration::Declaration); 3] =
