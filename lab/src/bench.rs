@@ -45,6 +45,15 @@ impl Bench {
     ///
     /// No temporary folder, no random bytes.
     pub fn new() -> Result<Self> {
+        Self::before(SOCKET)
+    }
+
+    /// The same, with the runtime that listens on `socket`.
+    ///
+    /// # Errors
+    ///
+    /// As [`Bench::new`].
+    pub fn before(socket: &str) -> Result<Self> {
         let folder = tempfile::tempdir()?;
         std::fs::create_dir(folder.path().join("machine"))?;
         let mut number = [0; 16];
@@ -57,7 +66,7 @@ impl Bench {
             executor: None,
             sequence: 0,
             in_force: None,
-            docker: Docker::new(SOCKET),
+            docker: Docker::new(socket),
         };
         bench.start()?;
         Ok(bench)

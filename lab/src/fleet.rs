@@ -1,6 +1,8 @@
 //! The whole product on this machine: a broker, `serve`, and one host that is this machine, all by their own
 //! command lines. Everything it made is gone when it is dropped.
 
+mod power;
+
 use std::fs::File;
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
@@ -282,11 +284,7 @@ impl Fleet {
 
 impl Drop for Fleet {
     fn drop(&mut self) {
-        if let Some(mut serve) = self.serve.take() {
-            // Gone already is as good.
-            let _gone = serve.kill();
-            let _ended = serve.wait();
-        }
+        self.kill_serve();
         let mut down = Command::new("sh");
         down.args(["-c", CLEAN, "clean", &self.host]).arg(self.agent_root());
         if std::thread::panicking() {

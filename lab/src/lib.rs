@@ -7,4 +7,6 @@ pub mod bench;
 pub mod fleet;
 pub mod images;
 pub mod nats;
+pub mod recorder;
 pub mod wait;
+pub mod watch;

@@ -14,6 +14,9 @@ mod stories {
     mod collector;
     mod gateway;
     mod one_change;
+    mod quiet_apply;
+    mod reboot;
+    mod replay;
     mod secrets_stay_hidden;
 }
 

@@ -1,0 +1,76 @@
+//! Ending and starting the parts of a fleet, as power cuts, supervisors and operators do.
+
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, bail};
+use replicator::bootstrap::Agent;
+use replicator_protocol::ids::HostId;
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::{Fleet, binary};
+use crate::wait;
+
+/// Longest that the kernel may take to end a killed process.
+const ENDS_WITHIN: Duration = Duration::from_secs(5);
+
+impl Fleet {
+    fn supervised(&self) -> Result<(Agent, HostId)> {
+        let agent = Agent::find(Some(&binary("replicator-host-agent")?), &self.agent_root())?;
+        Ok((agent, HostId::parse(&self.host)?))
+    }
+
+    /// Starts the agent as what supervises it does.
+    ///
+    /// # Errors
+    ///
+    /// It did not start.
+    pub async fn start_agent(&self) -> Result<()> {
+        let (agent, host) = self.supervised()?;
+        agent.start(&host, Agent::supervisor()).await?;
+        Ok(())
+    }
+
+    /// Ends the agent at its next safe point.
+    ///
+    /// # Errors
+    ///
+    /// It still runs.
+    pub async fn stop_agent(&self) -> Result<()> {
+        let (agent, host) = self.supervised()?;
+        Ok(agent.stop(&host, Agent::supervisor()).await?)
+    }
+
+    /// Kills the agent, wherever it is.
+    ///
+    /// # Errors
+    ///
+    /// It does not run.
+    pub async fn kill_agent(&self) -> Result<()> {
+        let Some(pid) = self.agent_process()? else { bail!("the agent does not run") };
+        kill_process(Pid::from_raw(pid).context("no such number")?, Signal::KILL)?;
+        let gone = async || Ok((self.agent_process()? != Some(pid)).then_some(()));
+        wait::until("the agent is gone", ENDS_WITHIN, gone).await
+    }
+
+    /// The number of the agent's process; one that ended and was not waited for has no arguments.
+    fn agent_process(&self) -> Result<Option<i32>> {
+        let arguments = format!("\0--root\0{}\0run\0", self.agent_root().display());
+        for entry in std::fs::read_dir("/proc")?.flatten() {
+            let Ok(pid) = entry.file_name().to_string_lossy().parse() else { continue };
+            let said = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
+            if String::from_utf8_lossy(&said).ends_with(&arguments) {
+                return Ok(Some(pid));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Kills the collector.
+    pub fn kill_serve(&mut self) {
+        if let Some(mut serve) = self.serve.take() {
+            // Gone already is as good.
+            let _gone = serve.kill();
+            let _ended = serve.wait();
+        }
+    }
+}
