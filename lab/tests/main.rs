@@ -8,6 +8,7 @@ mod kinds {
 }
 
 mod stories {
+    mod bad_input;
     mod broker_faults;
     mod broker_isolation;
     mod broker_link;
