@@ -15,6 +15,7 @@ mod stories {
     mod collector;
     mod gateway;
     mod one_change;
+    mod plan_is_report;
     mod quiet_apply;
     mod reboot;
     mod replay;
