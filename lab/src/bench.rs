@@ -27,7 +27,9 @@ use replicator_protocol::wire::event::{ApplyReported, DeclarationRef, Outcome, R
 
 /// One host of a fleet of its own; everything it made in the runtime is gone when it is dropped.
 pub struct Bench {
-    folder: tempfile::TempDir,
+    folder: PathBuf,
+    /// None where the host is another process's as well.
+    owned: Option<tempfile::TempDir>,
     fleet: FleetName,
     uid: HostUid,
     keys: Arc<HostKeys>,
@@ -36,6 +38,17 @@ pub struct Bench {
     in_force: Option<InForce>,
     /// The runtime.
     pub docker: Docker,
+}
+
+/// What another process needs to go on with a bench's host.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Shared {
+    /// Where its files lie.
+    pub folder: PathBuf,
+    /// Its number.
+    pub uid: String,
+    /// Number of the last declaration.
+    pub sequence: u64,
 }
 
 impl Bench {
@@ -60,7 +73,8 @@ impl Bench {
         getrandom::fill(&mut number)?;
         let mut bench = Self {
             keys: Arc::new(HostKeys::make(&folder.path().join("keys"))?),
-            folder,
+            folder: folder.path().to_owned(),
+            owned: Some(folder),
             fleet: FleetName::parse("lab")?,
             uid: HostUid::parse(&hex::encode(number))?,
             executor: None,
@@ -72,6 +86,39 @@ impl Bench {
         Ok(bench)
     }
 
+    /// The host of another process, which has let go of it: see [`Bench::share`]. Nothing is removed when this
+    /// one is dropped.
+    ///
+    /// # Errors
+    ///
+    /// No such host, or the other process still has its ledger.
+    pub fn join(shared: &Shared) -> Result<Self> {
+        let mut bench = Self {
+            keys: Arc::new(HostKeys::load(&shared.folder.join("keys"))?),
+            folder: shared.folder.clone(),
+            owned: None,
+            fleet: FleetName::parse("lab")?,
+            uid: HostUid::parse(&shared.uid)?,
+            executor: None,
+            sequence: shared.sequence,
+            in_force: None,
+            docker: Docker::new(SOCKET),
+        };
+        bench.start()?;
+        Ok(bench)
+    }
+
+    /// Lets go of the ledger, so that another process can join; [`Bench::start`] takes it again.
+    pub fn share(&mut self) -> Shared {
+        self.executor = None;
+        Shared { folder: self.folder.clone(), uid: self.uid.to_string(), sequence: self.sequence }
+    }
+
+    /// What is applied next gets a higher number than what another process applied.
+    pub fn skip_number(&mut self) {
+        self.sequence += 1;
+    }
+
     /// Starts the executor again, as after a crash: all it knows is in its ledger.
     ///
     /// # Errors
@@ -80,12 +127,12 @@ impl Bench {
     pub fn start(&mut self) -> Result<()> {
         self.executor = None;
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-        let ledger = Ledger::open(self.folder.path(), &self.uid, Arc::clone(&clock))?;
+        let ledger = Ledger::open(&self.folder, &self.uid, Arc::clone(&clock))?;
         let recipient = Recipient { fleet: self.fleet.clone(), host: self.uid.clone() };
         let tools = Tools {
             host: self.uid.clone(),
             fleet: self.fleet.clone(),
-            layout: Layout::new(self.folder.path()),
+            layout: Layout::new(&self.folder),
             digest_key: Arc::new(DigestKey::from_bytes([3; 32])),
             opener: Arc::new(Opener::new(recipient, Arc::clone(&self.keys))),
             docker: self.docker.clone(),
@@ -110,7 +157,7 @@ impl Bench {
     /// A path on the bench's machine.
     #[must_use]
     pub fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().join("machine").join(name)
+        self.folder.join("machine").join(name)
     }
 
     /// A file of this name and content.
@@ -227,13 +274,22 @@ impl Bench {
     /// Where the bench's files lie.
     #[must_use]
     pub fn folder(&self) -> &Path {
-        self.folder.path()
+        &self.folder
+    }
+
+    /// The label that everything it makes in the runtime bears.
+    #[must_use]
+    pub fn label(&self) -> String {
+        format!("replicator.host={}", self.uid)
     }
 }
 
 impl Drop for Bench {
     fn drop(&mut self) {
-        let filter = format!("label=replicator.host={}", self.uid);
+        if self.owned.is_none() {
+            return;
+        }
+        let filter = format!("label={}", self.label());
         let docker = |arguments: &[&str]| {
             let output = std::process::Command::new("docker").args(arguments).output();
             output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default()

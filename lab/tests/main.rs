@@ -2,6 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod faults {
+    mod killed_agent;
+}
+
 mod kinds {
     mod container;
     mod network;

@@ -15,5 +15,7 @@ pub(super) const POLL: Duration = Duration::from_millis(100);
 pub(super) const PROBE: Duration = Duration::from_secs(5);
 /// Until a probe must have been answered as it demands: a proxy re-reads its routes and resolves names first.
 pub(super) const PROBED: Duration = Duration::from_secs(20);
+/// How long what an agent that died had asked the runtime for may still be under way.
+pub(super) const UNDER_WAY: Duration = Duration::from_secs(3);
 /// Modules worked on at once.
 pub(super) const MODULES: usize = 8;

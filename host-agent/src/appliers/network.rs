@@ -5,9 +5,12 @@ use std::path::Path;
 
 use replicator_protocol::wire::declaration::Network;
 use replicator_protocol::wire::event::{Failure, Record};
+use tokio::time::Instant;
 
 use super::applier::{Applier, Done, Gone, Job, Tools, record};
+use super::bounds;
 use super::failure::{self, FailureCode, With as _, failure};
+use crate::host::docker::{RuntimeError, SeenNetwork};
 use crate::host::routes;
 
 /// Bits of the network made around fixed addresses.
@@ -25,15 +28,20 @@ impl Applier for Networks<'_> {
 
     async fn observe(&self, record: &Record, _full: bool) -> Result<Vec<&'static str>, Failure> {
         let same_name = self.tools.docker.networks(&record.target).await.map_err(|error| failure::runtime(&error))?;
-        let there = same_name.iter().any(|network| network.id == record.runtime_id);
-        Ok(if there { Vec::new() } else { vec!["gone"] })
+        let ours = same_name.iter().filter(|network| self.tools.is_ours(&network.labels)).count();
+        Ok(match same_name.iter().any(|network| network.id == record.runtime_id) {
+            false => vec!["gone"],
+            // Nothing can be started on a network whose name another has as well.
+            true if ours > 1 => vec!["altered"],
+            true => Vec::new(),
+        })
     }
 
     async fn change(&self, job: &Job<'_, Network>) -> Result<Done, Failure> {
         let name = &job.declared.name;
         let docker = &self.tools.docker;
         let failed = |error: crate::host::docker::RuntimeError| failure::runtime(&error);
-        let (id, found, changed) = match docker.networks(name).await.map_err(failed)?.as_slice() {
+        let (id, found, changed) = match self.standing(job).await?.as_slice() {
             [] => {
                 let subnet = subnet(&self.fixed)?;
                 if let Some(subnet) = &subnet {
@@ -91,6 +99,42 @@ impl Networks<'_> {
             }
             Some(_) | None => Ok(()),
         }
+    }
+}
+
+impl Networks<'_> {
+    /// The networks of this name. The runtime makes two of one name where it is asked twice, so what an agent
+    /// that died had asked for is awaited first; and of several that are ours, only one is kept.
+    async fn standing(&self, job: &Job<'_, Network>) -> Result<Vec<SeenNetwork>, Failure> {
+        let failed = |error: RuntimeError| failure::runtime(&error);
+        let docker = &self.tools.docker;
+        let name = &job.declared.name;
+        let mut standing = docker.networks(name).await.map_err(failed)?;
+        let deadline = Instant::now() + bounds::UNDER_WAY;
+        while job.earlier.begun && standing.is_empty() && Instant::now() < deadline {
+            tokio::time::sleep(bounds::POLL).await;
+            standing = docker.networks(name).await.map_err(failed)?;
+        }
+        if standing.len() < 2 || !standing.iter().all(|network| self.tools.is_ours(&network.labels)) {
+            return Ok(standing);
+        }
+        let mut used = Vec::new();
+        let mut spare = Vec::new();
+        for network in standing {
+            match docker.on_network(&network.id).await.map_err(failed)? {
+                Some(names) if names.is_empty() => spare.push(network),
+                Some(_) => used.push(network),
+                None => {}
+            }
+        }
+        let known = job.known.map(|known| known.runtime_id.as_str());
+        spare.sort_by_key(|network| Some(network.id.as_str()) != known);
+        let surplus = spare.split_off(usize::from(used.is_empty()).min(spare.len()));
+        for network in surplus {
+            docker.remove_network(&network.id).await.map_err(failed)?;
+        }
+        used.extend(spare);
+        Ok(used)
     }
 }
 

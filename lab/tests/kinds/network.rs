@@ -81,11 +81,29 @@ async fn fixed_address_gets_the_subnet_around_it_unless_a_route_of_the_host_lies
 async fn two_networks_of_one_name_are_reported_and_left() {
     let mut bench = Bench::new().unwrap();
     let name = bench.name("lan");
-    let labels = std::collections::BTreeMap::from([("replicator.host".to_owned(), bench.uid().to_string())]);
+    let labels = std::collections::BTreeMap::from([("replicator.lab".to_owned(), bench.uid().to_string())]);
     for _ in 0..2 {
         bench.docker.create_network(&name, &labels, None).await.unwrap();
     }
     let report = bench.apply(&[lan(&bench)]).await.unwrap();
     assert_eq!(code(&report, 0), "duplicate-network");
-    assert_eq!(bench.docker.networks(&name).await.unwrap().len(), 2);
+    let left = bench.docker.networks(&name).await.unwrap();
+    assert_eq!(left.len(), 2);
+    for network in left {
+        bench.docker.remove_network(&network.id).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn of_two_networks_of_ours_with_one_name_only_one_stays() {
+    let (mut bench, image) = (Bench::new().unwrap(), images::id(images::WORKLOAD).unwrap());
+    bench.apply(&[lan(&bench)]).await.unwrap();
+    // As a request leaves it that outlived the agent which had sent it.
+    let labels = std::collections::BTreeMap::from([("replicator.host".to_owned(), bench.uid().to_string())]);
+    bench.docker.create_network(&bench.name("lan"), &labels, None).await.unwrap();
+    let look = bench.look(Depth::Full).await.unwrap().unwrap();
+    assert_eq!(outcomes(&look), [Outcome::Changed], "{look:?}");
+    assert_eq!(bench.docker.networks(&bench.name("lan")).await.unwrap().len(), 1);
+    let report = bench.apply(&[lan(&bench), on_lan(&bench, &image, "")]).await.unwrap();
+    assert_eq!(outcomes(&report), [Outcome::Unchanged, Outcome::Changed], "{report:?}");
 }

@@ -6,8 +6,10 @@
 
 use std::path::Path;
 
+use bollard::models::ContainerCreateBody;
 use replicator_protocol::wire::declaration::Container;
 use replicator_protocol::wire::event::Failure;
+use tokio::time::Instant;
 
 use super::definition::{definition, endpoint};
 use super::{Containers, runtime, stop_grace, volumes};
@@ -80,17 +82,7 @@ impl Containers<'_> {
         self.check_volumes(job)?;
         let surroundings = self.surroundings(job).await?;
         let name = next(&declared.name);
-        let made = docker.create(&name, definition(declared, &surroundings)).await;
-        let id = match made {
-            Ok(id) => id,
-            Err(error) => {
-                // A runtime that answers 500 may have made it all the same.
-                if let Ok(Some(left)) = self.ours(&name).await {
-                    docker.remove(&left.id).await.map_err(runtime)?;
-                }
-                return Err(runtime(error));
-            }
-        };
+        let id = self.create(&name, || definition(declared, &surroundings)).await?;
         for network in declared.networks.iter().skip(1) {
             if let Err(error) = docker.join(&id, &network.name, endpoint(network)).await {
                 docker.remove(&id).await.map_err(runtime)?;
@@ -98,6 +90,27 @@ impl Containers<'_> {
             }
         }
         Ok(id)
+    }
+
+    /// Makes it, and leaves nothing where it cannot.
+    async fn create(&self, name: &str, definition: impl Fn() -> ContainerCreateBody) -> Result<String, Failure> {
+        let docker = &self.tools.docker;
+        let deadline = Instant::now() + bounds::UNDER_WAY;
+        loop {
+            let error = match docker.create(name, definition()).await {
+                Ok(id) => return Ok(id),
+                Err(error) => error,
+            };
+            // A runtime that answers 500 may have made it all the same.
+            if let Ok(Some(left)) = self.ours(name).await {
+                docker.remove(&left.id).await.map_err(runtime)?;
+            }
+            // The name is taken by what an agent that died had asked for; it may only just be under way.
+            if !error.is_conflict() || Instant::now() > deadline {
+                return Err(runtime(error));
+            }
+            tokio::time::sleep(bounds::POLL).await;
+        }
     }
 
     /// Another volume than before leaves data behind: only with the operator's word.
@@ -173,13 +186,13 @@ impl Containers<'_> {
 
     /// Whether a container that served before runs again; its own check is of the definition it was made from.
     async fn await_running(&self, id: &str) -> Result<bool, Failure> {
-        let deadline = tokio::time::Instant::now() + bounds::HEALTH_LEAST;
+        let deadline = Instant::now() + bounds::HEALTH_LEAST;
         loop {
             let seen = self.tools.docker.container(id).await.map_err(runtime)?;
             match seen.map(|seen| seen.condition) {
                 Some(Condition::Running) => return Ok(true),
                 None | Some(Condition::Stopped | Condition::Restarting) => return Ok(false),
-                Some(Condition::Starting | Condition::Unhealthy) if tokio::time::Instant::now() < deadline => {
+                Some(Condition::Starting | Condition::Unhealthy) if Instant::now() < deadline => {
                     tokio::time::sleep(bounds::POLL).await;
                 }
                 Some(Condition::Starting | Condition::Unhealthy) => return Ok(false),

@@ -19,6 +19,8 @@ use crate::host::point::Effect;
 
 /// Most that is read of a container's last output, in bytes.
 const OUTPUT_MAX: usize = 4096;
+/// Between two looks at something that is under way.
+const LOOK_AGAIN: Duration = Duration::from_millis(100);
 /// Lines of a container's last output.
 const OUTPUT_LINES: &str = "20";
 
@@ -215,7 +217,22 @@ impl Docker {
     pub async fn remove(&self, id: &str) -> Result<(), RuntimeError> {
         let options = RemoveContainerOptionsBuilder::default().force(true).v(true).build();
         let removed = self.client()?.remove_container(id, Some(options));
-        found(effect(Effect::ContainerRemove, CHANGE, removed).await).map(drop)
+        match found(effect(Effect::ContainerRemove, CHANGE, removed).await) {
+            // Somebody's request to remove it is under way, be it that of an agent that died.
+            Err(error) if error.is_conflict() => self.await_gone(id, error).await,
+            removed => removed.map(drop),
+        }
+    }
+
+    async fn await_gone(&self, id: &str, error: RuntimeError) -> Result<(), RuntimeError> {
+        let deadline = tokio::time::Instant::now() + CHANGE;
+        while self.container(id).await?.is_some() {
+            if tokio::time::Instant::now() > deadline {
+                return Err(error);
+            }
+            tokio::time::sleep(LOOK_AGAIN).await;
+        }
+        Ok(())
     }
 
     /// Sends a signal to the main process.

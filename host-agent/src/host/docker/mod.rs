@@ -80,6 +80,12 @@ impl RuntimeError {
     pub fn is_absent(&self) -> bool {
         matches!(self, Self::Refused { status: 404, .. })
     }
+
+    /// Whether something else is in the way: the name is taken, or another request is at it.
+    #[must_use]
+    pub fn is_conflict(&self) -> bool {
+        matches!(self, Self::Refused { status: 409, .. })
+    }
 }
 
 /// A handle to the runtime, which may be down; cheap to clone.
