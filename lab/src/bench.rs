@@ -17,13 +17,16 @@ use replicator_host_agent::inbox::InForce;
 use replicator_host_agent::keys::Opener;
 use replicator_host_agent::keys::digest_key::DigestKey;
 use replicator_host_agent::keys::host_key::HostKeys;
-use replicator_host_agent::ledger::{Ledger, SharedLedger};
+use replicator_host_agent::ledger::{Ledger, OpenError, SharedLedger};
 use replicator_protocol::declaration::Declaration;
 use replicator_protocol::ids::{Digest, FleetName, Generation, HostUid, SecretName};
 use replicator_protocol::sealed_box::{Consumer, Recipient, seal};
 use replicator_protocol::secret::SecretBytes;
 use replicator_protocol::wire::declaration as wire;
 use replicator_protocol::wire::event::{ApplyReported, DeclarationRef, Outcome, ResourceResult, Trigger};
+
+/// Longest wait for a ledger that a process in between fork and exec holds.
+const LOCK_WITHIN: std::time::Duration = std::time::Duration::from_secs(5);
 
 /// One host of a fleet of its own; everything it made in the runtime is gone when it is dropped.
 pub struct Bench {
@@ -127,7 +130,7 @@ impl Bench {
     pub fn start(&mut self) -> Result<()> {
         self.executor = None;
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-        let ledger = Ledger::open(&self.folder, &self.uid, Arc::clone(&clock))?;
+        let ledger = self.ledger(&clock)?;
         let recipient = Recipient { fleet: self.fleet.clone(), host: self.uid.clone() };
         let tools = Tools {
             host: self.uid.clone(),
@@ -146,6 +149,19 @@ impl Bench {
     #[must_use]
     pub fn uid(&self) -> &HostUid {
         &self.uid
+    }
+
+    /// The ledger. A process that another test has just forked holds its lock as well, until it runs its program.
+    fn ledger(&self, clock: &Arc<dyn Clock>) -> Result<Ledger> {
+        let started = std::time::Instant::now();
+        loop {
+            match Ledger::open(&self.folder, &self.uid, Arc::clone(clock)) {
+                Err(OpenError::Locked(_)) if started.elapsed() < LOCK_WITHIN => {
+                    std::thread::sleep(std::time::Duration::from_millis(20));
+                }
+                opened => return Ok(opened?),
+            }
+        }
     }
 
     /// A name in the runtime that no other bench has.

@@ -91,6 +91,7 @@ impl Walk<'_> {
             return Ok(());
         }
         if step.action == Action::None {
+            self.settled(at);
             progress.put(at, result(step, Outcome::Unchanged, String::new(), None));
             return Ok(());
         }
@@ -210,11 +211,24 @@ impl Walk<'_> {
 
     /// The container serves with its files as they are now: what they were before is needed no longer.
     fn inputs_proven(&self, at: usize) {
-        for path in self.wanted[at].inputs.keys() {
-            if let Err(error) = self.tools.drop_previous(Path::new(path)) {
-                // It is only kept longer than needed.
-                tracing::warn!(path, %error, "could not drop what was kept of a file");
-            }
+        self.wanted[at].inputs.keys().for_each(|path| self.drop_kept(path));
+    }
+
+    /// A container that stays as it is, with files that stay as they are: what was kept of them and could not be
+    /// dropped in its time must not come back after a later change.
+    fn settled(&self, at: usize) {
+        let resource::Kind::Container(_) = &self.in_force.declaration.resources[at].body else { return };
+        let stays = |path: &&String| {
+            let mut steps = self.plan.iter().zip(&self.wanted);
+            !steps.any(|(step, wanted)| wanted.target == **path && step.action != Action::None)
+        };
+        self.wanted[at].inputs.keys().filter(stays).for_each(|path| self.drop_kept(path));
+    }
+
+    fn drop_kept(&self, path: &str) {
+        if let Err(error) = self.tools.drop_previous(Path::new(path)) {
+            // It is only kept longer than needed: see `settled`.
+            tracing::warn!(path, %error, "could not drop what was kept of a file");
         }
     }
 
