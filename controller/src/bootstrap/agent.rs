@@ -137,26 +137,22 @@ impl Agent {
         command.arg(&self.binary).arg("--root").arg(&self.root).arg("run");
         command.stdin(Stdio::null()).stdout(log).stderr(errors).current_dir("/");
         let child = command.spawn().map_err(|source| BootstrapError::Start { path: self.binary.clone(), source })?;
-        let pid = i32::try_from(child.id()).unwrap_or_default();
-        self.settle(child, pid).await
+        // Kept before it is waited for: an agent that nobody can find is one that nobody can end.
+        let path = self.pid_file();
+        if let Some(process) = i32::try_from(child.id()).ok().and_then(Process::of) {
+            process.keep(&path).map_err(|source| BootstrapError::File { act: "write", path, source })?;
+        }
+        self.settle(child).await
     }
 
     /// An agent that cannot run says so at once: the end of its log is the reason.
-    async fn settle(&self, mut child: std::process::Child, pid: i32) -> Result<Started, BootstrapError> {
+    async fn settle(&self, mut child: std::process::Child) -> Result<Started, BootstrapError> {
         for _ in 0..(SETTLE.as_millis() / LOOK.as_millis()) {
             tokio::time::sleep(LOOK).await;
             if let Ok(Some(status)) = child.try_wait() {
                 return Err(BootstrapError::Ended { status: status.to_string(), log: self.log(), last: self.last() });
             }
         }
-        let process = Process::of(pid);
-        let process = process.ok_or_else(|| BootstrapError::Ended {
-            status: "unknown".into(),
-            log: self.log(),
-            last: self.last(),
-        })?;
-        let path = self.pid_file();
-        process.keep(&path).map_err(|source| BootstrapError::File { act: "write", path, source })?;
         Ok(Started::Now)
     }
 

@@ -105,7 +105,9 @@ impl Local<'_> {
             history.state.agent.clone().unwrap_or_else(|| (Agent::supervisor(), agent.root.clone()));
         let agent = Agent { root, ..agent.clone() };
         let mut applied = None;
-        if history.state.status == Status::Admitted && !history.state.issued.is_empty() {
+        // Without its account it was told already to be nothing, and has said that it is.
+        let reachable = crate::keys::accounts::id(self.folder, &uid)?.is_some();
+        if reachable && history.state.status == Status::Admitted && !history.state.issued.is_empty() {
             let publisher = Publisher::connect(self.folder).await?;
             agent.start(self.host, supervisor).await?;
             let last = self.issue(&publisher, nothing).await?;

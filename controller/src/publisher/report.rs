@@ -90,7 +90,9 @@ fn position_of(event: &Event) -> Option<Position> {
 fn outcome(event: Event, at: Option<Position>, position: Position, sent: &Sent) -> Option<Outcome> {
     let ours = at == Some(position);
     match event.body? {
-        Body::ApplyReported(report) => ours.then_some(Outcome::Applied(report)),
+        // One that was cut off is no end: the agent goes on with it, or with what came after.
+        Body::ApplyReported(report) if ours => report.complete.then_some(Outcome::Applied(report)),
+        Body::ApplyReported(_) => at.is_some_and(|at| at > position).then_some(Outcome::Superseded),
         // Of what it refused a host believes nothing, so that it names the envelope alone.
         Body::DeclarationRefused(refused) => {
             (refused.envelope == sent.envelope.0[..]).then_some(Outcome::Refused(refused))

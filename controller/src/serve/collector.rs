@@ -131,8 +131,15 @@ async fn round(parts: &Parts, consumer: &PullConsumer) -> Result<(), RoundError>
 
 /// Verifies, stores and receipts all of `messages`.
 async fn settle(parts: &Parts, messages: &[Message]) -> Result<(), RoundError> {
-    let incoming = messages.iter().filter_map(|message| read(parts, message).transpose());
-    let incoming: Vec<Incoming> = incoming.collect::<Result<_, _>>()?;
+    let incoming = messages.iter().filter_map(|message| match read(parts, message) {
+        Ok(incoming) => incoming,
+        Err(error) => {
+            // One host whose certificate cannot be read holds nobody else up: without a receipt it sends again.
+            tracing::error!(subject = %message.subject, %error, "a host's certificate cannot be read; its events wait");
+            None
+        }
+    });
+    let incoming: Vec<Incoming> = incoming.collect();
     for (host, head) in store(parts, incoming).await? {
         receipt(parts, &host, &head).await?;
     }

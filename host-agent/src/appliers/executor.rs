@@ -5,19 +5,22 @@ mod probing;
 mod removing;
 mod steps;
 
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use prost::Message as _;
 use replicator_protocol::change;
+use replicator_protocol::resources::Kind;
 use replicator_protocol::wire::event::event::Body;
 use replicator_protocol::wire::event::{
-    Action, ApplyReported, DriftFound, Event, Failure, Outcome, PlannedStep, ReasonCode, ResourceResult, StepsPlanned,
-    Trigger,
+    Action, ApplyReported, DriftFound, Event, Failure, OriginalKept, Outcome, PlannedStep, ReasonCode, ResourceResult,
+    StepsPlanned, Trigger,
 };
 
 use super::applier::Tools;
 use crate::clock::Clock;
 use crate::daemon::{ApplyError, Depth, NewerWaiting};
+use crate::host::files;
 use crate::inbox::InForce;
 use crate::ledger::projections::Fold as _;
 use crate::ledger::projections::resources::Resources;
@@ -173,6 +176,7 @@ impl Walk<'_> {
         let mut bodies = Vec::new();
         let mut modules: Vec<StepsPlanned> = Vec::new();
         for step in self.plan.iter().filter(|step| step.action != Action::None) {
+            bodies.extend(self.folder_found(step));
             if trigger == Trigger::Reconcile {
                 let drift = step.reasons.iter().filter(|reason| reason.code() == ReasonCode::Drift);
                 bodies.extend(drift.map(|reason| {
@@ -195,6 +199,21 @@ impl Walk<'_> {
             return Ok(());
         }
         self.tools.ledger.append(Some(&self.in_force.reference), bodies).map(drop).map_err(Into::into)
+    }
+}
+
+impl Walk<'_> {
+    /// A folder that stands already where one is about to be made, told before anything is begun.
+    fn folder_found(&self, step: &Planned) -> Option<Body> {
+        let name = step.id.to_string();
+        let new = step.kind == Kind::Directory && step.action == Action::Create;
+        let told = self.ledger.begun.contains_key(&name) || self.ledger.applied.contains_key(&name);
+        let declared = self.in_force.declaration.resources.iter().find(|resource| resource.id == step.id)?;
+        let there = || matches!(files::look(Path::new(declared.target())), Ok(Some(_)));
+        (new && !told && there()).then(|| {
+            let path = declared.target().to_owned();
+            Body::OriginalKept(OriginalKept { resource: name, path, digest: String::new() })
+        })
     }
 }
 

@@ -175,12 +175,14 @@ impl Files<'_> {
                     record.original = original.to_owned();
                     record.found = true;
                 }
-                Some(None) => {
+                // An attempt that began and never ended may not have come to this file: what is not the bytes
+                // it would have written is somebody else's.
+                found if found == Some(None) || before != after => {
                     record.original = self.0.keep_original(path, seen, before).map_err(failed)?;
                     record.found = true;
                     self.0.note_original(job, &job.declared.path, &record.original)?;
                 }
-                None => {}
+                Some(None) | None => {}
             },
             // What is to stand there already was written by an attempt that never ended, or loses nothing.
             Some(known) if before != after && self.0.digest(CONTENT, before) != known.digest => {

@@ -22,6 +22,11 @@ impl Containers<'_> {
         Failure { output: masked(output, &self.secrets(job)), ..failure }
     }
 
+    /// The same failure, with the runtime's words masked: they may quote an exposed environment.
+    pub(super) fn without_secrets(&self, job: &Job<'_, Container>, failure: Failure) -> Failure {
+        Failure { output: masked(failure.output.clone(), &self.secrets(job)), ..failure }
+    }
+
     /// Every secret that reaches the container: those of the files bound into it, alone or by their folder.
     fn secrets(&self, job: &Job<'_, Container>) -> Vec<SecretBytes> {
         let reaches = |path: &str| {
@@ -63,15 +68,15 @@ fn file(resource: &Resource) -> Option<&File> {
     }
 }
 
-/// Masks each secret, whole and line by line.
+/// Masks each secret, whole and line by line; the longest first, for one may hold another.
 fn masked(mut output: String, secrets: &[SecretBytes]) -> String {
-    for secret in secrets {
-        let Ok(text) = std::str::from_utf8(secret.expose()) else { continue };
-        for part in std::iter::once(text.trim()).chain(text.lines().map(str::trim)) {
-            if part.len() >= SHORTEST {
-                output = output.replace(part, MASK);
-            }
-        }
+    let texts = secrets.iter().filter_map(|secret| std::str::from_utf8(secret.expose()).ok());
+    let mut parts: Vec<&str> =
+        texts.flat_map(|text| std::iter::once(text.trim()).chain(text.lines().map(str::trim))).collect();
+    parts.retain(|part| part.len() >= SHORTEST);
+    parts.sort_by_key(|part| std::cmp::Reverse(part.len()));
+    for part in parts {
+        output = output.replace(part, MASK);
     }
     output
 }
@@ -99,5 +104,7 @@ mod tests {
         let secrets = [SecretBytes::new(b"hunter22\nsecond line\n".to_vec()), SecretBytes::new(b"abc".to_vec())];
         let output = "got hunter22, then second line; abc".to_owned();
         assert_eq!(masked(output, &secrets), "got [masked], then [masked]; abc");
+        let nested = [SecretBytes::new(b"abcd".to_vec()), SecretBytes::new(b"abcdEFGH".to_vec())];
+        assert_eq!(masked("abcdEFGH abcd".to_owned(), &nested), "[masked] [masked]");
     }
 }

@@ -120,9 +120,8 @@ impl Containers<'_> {
 
     /// The same container, started again: it was stopped, or lost the network it shares.
     async fn restart(&self, job: &Job<'_, Container>, seen: &Seen) -> Result<Done, Failure> {
-        if seen.condition != Condition::Stopped {
-            self.tools.docker.stop(&seen.id, stop_grace(job.declared)).await.map_err(runtime)?;
-        }
+        // A paused one does not run and cannot be started; one that is stopped already is stopped at once.
+        self.tools.docker.stop(&seen.id, stop_grace(job.declared)).await.map_err(runtime)?;
         self.tools.docker.start(&seen.id).await.map_err(runtime)?;
         let failure = match self.await_serving(job.declared, &seen.id).await {
             Ok(_) => None,

@@ -37,6 +37,8 @@ impl Containers<'_> {
             docker.remove(&unproven.id).await.map_err(runtime)?;
         }
         let Some(old) = self.ours(&prev(name)).await? else { return Ok(None) };
+        // Where it goes back to, should the new one not serve.
+        let old = Seen { name: name.clone(), ..old };
         match self.ours(name).await? {
             Some(new) if self.is_wanted(job, &new) => return self.prove(job, &new.id, Some(&old)).await.map(Some),
             Some(unproven) => docker.remove(&unproven.id).await.map_err(runtime)?,
@@ -57,7 +59,10 @@ impl Containers<'_> {
     pub(super) async fn replace(&self, job: &Job<'_, Container>, old: Option<&Seen>) -> Result<Done, Failure> {
         let id = match self.prepare(job).await {
             Ok(id) => id,
-            Err(failure) => return Err(self.old_bytes_back(job, old, failure)),
+            Err(failure) => {
+                let failure = self.without_secrets(job, failure);
+                return Err(self.old_bytes_back(job, old, failure).await);
+            }
         };
         let docker = &self.tools.docker;
         let name = &job.declared.name;
@@ -167,11 +172,19 @@ impl Containers<'_> {
         }
     }
 
-    /// Nothing was stopped: only the files go back to what the old one holds.
-    fn old_bytes_back(&self, job: &Job<'_, Container>, old: Option<&Seen>, failure: Failure) -> Failure {
+    /// Nothing was stopped: the files go back to what the old one holds, and it is started where it was not.
+    async fn old_bytes_back(&self, job: &Job<'_, Container>, old: Option<&Seen>, failure: Failure) -> Failure {
         let Some(old) = old else { return failure };
-        match self.inputs_back(job) {
-            Ok(()) => Failure { previous_restored: old.condition != Condition::Stopped, ..failure },
+        let back = async {
+            self.inputs_back(job)?;
+            if old.condition == Condition::Stopped {
+                self.tools.docker.start(&old.id).await.map_err(runtime)?;
+            }
+            self.await_running(&old.id).await
+        };
+        let back: Result<bool, Failure> = back.await;
+        match back {
+            Ok(restored) => Failure { previous_restored: restored, ..failure },
             Err(second) => failure.with("roll_back", second.code),
         }
     }

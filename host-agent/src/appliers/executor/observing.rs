@@ -99,6 +99,7 @@ fn in_list(record: &Record, listed: &Result<Vec<Listed>, Failure>) -> Result<Vec
     Ok(match listed.iter().find(|one| one.id == record.runtime_id) {
         None => vec![Drift::Word("gone")],
         Some(one) if one.name != record.target => vec![Drift::Word("altered")],
+        Some(one) if one.restarting => return Err(failure::failure(failure::FailureCode::Restarting)),
         Some(one) if !one.running => vec![Drift::Word("stopped")],
         Some(_) => Vec::new(),
     })

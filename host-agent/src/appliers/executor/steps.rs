@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use futures_util::future::try_join_all;
+use futures_util::future::join_all;
 use replicator_protocol::ids::ResourceId;
 use replicator_protocol::wire::declaration::{Container, resource};
 use replicator_protocol::wire::event::event::Body;
@@ -31,6 +32,8 @@ struct Progress {
     settled: Vec<watch::Sender<bool>>,
     waits: Vec<Vec<usize>>,
     permits: Semaphore,
+    /// Something could not be recorded: no further step is begun.
+    unrecorded: AtomicBool,
 }
 
 impl Progress {
@@ -53,6 +56,7 @@ impl Walk<'_> {
             settled: resources.iter().map(|_| watch::Sender::new(false)).collect(),
             waits: order::waits(resources),
             permits: Semaphore::new(bounds::MODULES),
+            unrecorded: AtomicBool::new(false),
         };
         let mut modules: Vec<Vec<usize>> = Vec::new();
         let mut positions = BTreeMap::new();
@@ -63,7 +67,9 @@ impl Walk<'_> {
             }
             modules[module].push(at);
         }
-        try_join_all(modules.iter().map(|module| self.take_module(&progress, module))).await?;
+        // One that cannot be recorded ends the walk, but never another one in the middle of a step.
+        let ended = join_all(modules.iter().map(|module| self.take_module(&progress, module))).await;
+        ended.into_iter().collect::<Result<(), _>>()?;
         Ok(progress.results.into_inner().unwrap_or_else(PoisonError::into_inner))
     }
 
@@ -73,11 +79,19 @@ impl Walk<'_> {
                 // The sender lives as long as the walk.
                 let _ = progress.settled[earlier].subscribe().wait_for(|settled| *settled).await;
             }
-            if !(self.newer_waiting)() {
+            let mut taken = Ok(());
+            if !(self.newer_waiting)() && !progress.unrecorded.load(Ordering::Relaxed) {
                 let permit = progress.permits.acquire().await;
-                let taken = Box::pin(self.take(progress, at)).await;
+                taken = Box::pin(self.take(progress, at)).await;
                 drop(permit);
-                taken?;
+            }
+            if taken.is_err() {
+                progress.unrecorded.store(true, Ordering::Relaxed);
+                // Those that wait for any of this module wait no longer, and take no step either.
+                for &other in module {
+                    progress.settled[other].send_replace(true);
+                }
+                return taken;
             }
             progress.settled[at].send_replace(true);
         }
@@ -246,6 +260,10 @@ impl Walk<'_> {
             // Changed in this walk, or in an earlier one that was cut off before the container was proven.
             let before = applied.and_then(|applied| applied.before.as_ref().or(changed_now.then_some(&applied.record)));
             let Some(before) = before else { continue };
+            // Said only of what did come back: not every failure came as far as putting it back.
+            if !matches!(self.tools.restore_previous(Path::new(&before.target)), Ok(true)) {
+                continue;
+            }
             let mut why = failure(FailureCode::ReplacementFailed).with("container", this);
             why.previous_restored = true;
             if let Some(interrupted) = because.fields.get(INTERRUPTED) {

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use bollard::models::{
-    ContainerCreateBody, ContainerInspectResponse, ContainerStateStatusEnum, EndpointSettings, HealthStatusEnum,
-    NetworkConnectRequest,
+    ContainerCreateBody, ContainerInspectResponse, ContainerStateStatusEnum, ContainerSummaryStateEnum,
+    EndpointSettings, HealthStatusEnum, NetworkConnectRequest,
 };
 use bollard::query_parameters::{
     CreateContainerOptionsBuilder, InspectContainerOptions, KillContainerOptionsBuilder, ListContainersOptionsBuilder,
@@ -50,6 +50,8 @@ pub struct Listed {
     pub labels: BTreeMap<String, String>,
     /// Whether it runs.
     pub running: bool,
+    /// Whether it ended, and the runtime starts it again and again.
+    pub restarting: bool,
 }
 
 /// A container, seen.
@@ -138,7 +140,8 @@ impl Docker {
                 id: one.id.unwrap_or_default(),
                 name: one.names.and_then(|names| names.into_iter().next()).map(bare).unwrap_or_default(),
                 labels: one.labels.unwrap_or_default().into_iter().collect(),
-                running: one.state == Some(bollard::models::ContainerSummaryStateEnum::RUNNING),
+                running: one.state == Some(ContainerSummaryStateEnum::RUNNING),
+                restarting: one.state == Some(ContainerSummaryStateEnum::RESTARTING),
             })
             .collect())
     }
@@ -256,6 +259,12 @@ impl Docker {
         });
         let mut all = bounded("container.logs", LOOK, gathered).await.unwrap_or_default();
         let surplus = all.len().saturating_sub(OUTPUT_MAX);
-        all.split_off(surplus)
+        if surplus == 0 {
+            return all;
+        }
+        // The cut may run through a secret, and what is left of it would not be known for one: whole lines only.
+        let kept = all.split_off(surplus);
+        let line = kept.iter().position(|byte| *byte == b'\n').map_or(kept.len(), |end| end + 1);
+        kept[line..].to_vec()
     }
 }
