@@ -1,6 +1,7 @@
 //! What every kind does, and nothing else: look, make it so, read back, undo.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -9,8 +10,7 @@ use replicator_protocol::ids::{FleetName, HostUid, ResourceId};
 use replicator_protocol::wire::event::event::Body;
 use replicator_protocol::wire::event::{Action, Failure, OriginalKept, Record};
 
-use super::failure::{FailureCode, failure};
-
+use super::failure::{FailureCode, With as _, failure};
 use crate::config::Layout;
 use crate::host::docker::Docker;
 use crate::inbox::InForce;
@@ -18,6 +18,7 @@ use crate::keys::Opener;
 use crate::keys::digest_key::DigestKey;
 use crate::ledger::SharedLedger;
 use crate::ledger::projections::resources::{RELOAD_ON, RESTART_ON};
+use crate::planner::Drift;
 
 /// How records of this agent compute their digests; a later way gets the next number.
 pub(super) const ALGORITHM: u32 = 1;
@@ -115,8 +116,6 @@ impl<D> Job<'_, D> {
 /// A step that was taken, read back.
 #[derive(Debug)]
 pub struct Done {
-    /// Whether anything was changed.
-    pub changed: bool,
     /// What is now known.
     pub record: Record,
     /// For people.
@@ -139,12 +138,17 @@ pub trait Applier {
     /// The fields of the kind.
     type Declared;
 
-    /// What the machine says about a record: words for what is not as it was left, empty where all is.
+    /// What the machine says about a record: how it is not as it was left, empty where all is.
     ///
     /// # Errors
     ///
-    /// Where it could not be told; that never means absent.
-    fn observe(&self, record: &Record, full: bool) -> impl Future<Output = Result<Vec<&'static str>, Failure>> + Send;
+    /// Where it could not be told, which never means absent; or a failure that no step mends.
+    fn observe(
+        &self,
+        declared: &Self::Declared,
+        record: &Record,
+        full: bool,
+    ) -> impl Future<Output = Result<Vec<Drift>, Failure>> + Send;
 
     /// Makes it so, or finds that it is, and reads it back.
     ///
@@ -159,6 +163,24 @@ pub trait Applier {
     ///
     /// The reason; it may still be there.
     fn remove(&self, record: &Record) -> impl Future<Output = Result<Gone, Failure>> + Send;
+}
+
+/// Demands that what was read back is what was left.
+pub(super) fn is_as_left(drift: &[Drift], path: &Path) -> Result<(), Failure> {
+    if drift.is_empty() {
+        return Ok(());
+    }
+    let differs = drift.iter().map(Drift::subject).collect::<Vec<_>>().join(", ");
+    Err(failure(FailureCode::ReadBack).with("path", path.display()).with("differs", differs))
+}
+
+/// Undoes what a resource stood for before it moved to another target, and says what became of that.
+pub(super) async fn leave_behind<A: Applier>(applier: &A, job: &Job<'_, A::Declared>) -> Result<String, Failure> {
+    let Some(known) = job.known.filter(|known| known.target != job.wanted.target) else { return Ok(String::new()) };
+    Ok(match applier.remove(known).await? {
+        Gone::Removed(_) => format!("`{}` is removed", known.target),
+        Gone::Kept(why) => format!("`{}` is kept: {why}", known.target),
+    })
 }
 
 /// A record of what was applied, as far as every kind agrees.

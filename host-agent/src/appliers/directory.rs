@@ -6,22 +6,23 @@ use replicator_protocol::resources::directory::DEFAULT_MODE;
 use replicator_protocol::wire::declaration::Directory;
 use replicator_protocol::wire::event::{Failure, Record};
 
-use super::applier::{Applier, Done, Gone, Job, Tools, record};
+use super::applier::{Applier, Done, Gone, Job, is_as_left, leave_behind, record};
 use super::failure::{self, FailureCode, With as _, failure};
 use super::file::{drifted, owned, ownership, place, word};
 use crate::host::files::{self, FileType};
+use crate::planner::Drift;
 
 /// Applies folders.
-pub(super) struct Directories<'t>(pub(super) &'t Tools);
+pub(super) struct Directories;
 
-impl Applier for Directories<'_> {
+impl Applier for Directories {
     type Declared = Directory;
 
-    async fn observe(&self, record: &Record, _full: bool) -> Result<Vec<&'static str>, Failure> {
+    async fn observe(&self, _declared: &Directory, record: &Record, _full: bool) -> Result<Vec<Drift>, Failure> {
         let path = Path::new(&record.target);
         Ok(match files::look(path).map_err(|error| failure::file("look at", path, &error))? {
-            None => vec!["gone"],
-            Some(seen) if seen.file_type != FileType::Directory => vec!["altered"],
+            None => vec![Drift::Word("gone")],
+            Some(seen) if seen.file_type != FileType::Directory => vec![Drift::Word("altered")],
             Some(seen) => drifted(record, seen.ownership),
         })
     }
@@ -31,42 +32,28 @@ impl Applier for Directories<'_> {
         let failed = |act: &'static str| move |error: std::io::Error| failure::file(act, path, &error);
         let wanted = ownership(&job.declared.owner, &job.declared.group, job.declared.mode.unwrap_or(DEFAULT_MODE))?;
         let mut record = owned(record(job), wanted);
-        let moved = job.known.filter(|known| known.target != job.declared.path);
-        let changed = match place(path)? {
+        match place(path)? {
             None => {
                 files::make_directory(path, wanted).map_err(failed("make"))?;
                 record.found = false;
-                true
             }
             Some(seen) if seen.file_type != FileType::Directory => {
                 let found = word(seen.file_type);
                 return Err(failure(FailureCode::WrongType).with("path", path.display()).with("found", found));
             }
             Some(seen) => {
-                if job.known.is_none() || moved.is_some() {
+                // That it was here was told before the walk began.
+                if job.known.is_none_or(|known| known.target != job.declared.path) {
                     record.found = job.found_here().is_some();
-                    if record.found && job.earlier.original.is_none() {
-                        self.0.note_original(job, &job.declared.path, "")?;
-                    }
                 }
                 if seen.ownership != wanted {
                     files::own(path, wanted).map_err(failed("set owner and mode of"))?;
                 }
-                seen.ownership != wanted
             }
-        };
-        let drift = self.observe(&record, true).await?;
-        if !drift.is_empty() {
-            return Err(failure(FailureCode::ReadBack).with("path", path.display()).with("differs", drift.join(", ")));
         }
-        let mut note = String::new();
-        if let Some(known) = moved {
-            note = match self.remove(known).await? {
-                Gone::Removed(_) => format!("`{}` is removed", known.target),
-                Gone::Kept(why) => format!("`{}` is kept: {why}", known.target),
-            };
-        }
-        Ok(Done { changed: changed || moved.is_some(), record, note, failure: None })
+        is_as_left(&self.observe(job.declared, &record, true).await?, path)?;
+        let note = leave_behind(self, job).await?;
+        Ok(Done { record, note, failure: None })
     }
 
     async fn remove(&self, record: &Record) -> Result<Gone, Failure> {

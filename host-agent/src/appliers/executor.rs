@@ -33,7 +33,7 @@ const CATCH_UP: u32 = 1000;
 pub struct Executor {
     tools: Tools,
     clock: Arc<dyn Clock>,
-    resources: Mutex<Resources>,
+    resources: Mutex<Arc<Resources>>,
     /// What failed in the last report, so that a look which finds nothing new adds none.
     reported: Mutex<Vec<(String, Failure)>>,
 }
@@ -42,7 +42,7 @@ pub struct Executor {
 struct Walk<'a> {
     tools: &'a Tools,
     in_force: &'a InForce,
-    ledger: Resources,
+    ledger: Arc<Resources>,
     wanted: Vec<change::Facts<bytes::Bytes>>,
     plan: Vec<Planned>,
     newer_waiting: NewerWaiting<'a>,
@@ -56,7 +56,7 @@ impl Executor {
     }
 
     /// What the ledger knows of every resource, up to its last entry.
-    fn caught_up(&self) -> Result<Resources, ApplyError> {
+    fn caught_up(&self) -> Result<Arc<Resources>, ApplyError> {
         let mut resources = self.resources.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
             let entries = self
@@ -65,8 +65,10 @@ impl Executor {
                 .read_after(resources.number, CATCH_UP)
                 .map_err(|error| ApplyError { what: "looked at", source: Box::new(error) })?;
             if entries.is_empty() {
-                return Ok(resources.clone());
+                return Ok(Arc::clone(&resources));
             }
+            // Copied only where a walk still holds what was known before.
+            let resources = Arc::make_mut(&mut resources);
             for entry in entries {
                 // Checked when the ledger was opened.
                 let event = Event::decode(entry.payload).unwrap_or_default();
@@ -200,19 +202,18 @@ impl Walk<'_> {
         }
         self.tools.ledger.append(Some(&self.in_force.reference), bodies).map(drop).map_err(Into::into)
     }
-}
 
-impl Walk<'_> {
-    /// A folder that stands already where one is about to be made, told before anything is begun.
+    /// A folder that stands already where one is about to be applied for the first time, told before anything is
+    /// begun: an attempt that never ends cannot then take it for its own work.
     fn folder_found(&self, step: &Planned) -> Option<Body> {
         let name = step.id.to_string();
-        let new = step.kind == Kind::Directory && step.action == Action::Create;
-        let told = self.ledger.begun.contains_key(&name) || self.ledger.applied.contains_key(&name);
         let declared = self.in_force.declaration.resources.iter().find(|resource| resource.id == step.id)?;
-        let there = || matches!(files::look(Path::new(declared.target())), Ok(Some(_)));
-        (new && !told && there()).then(|| {
-            let path = declared.target().to_owned();
-            Body::OriginalKept(OriginalKept { resource: name, path, digest: String::new() })
+        let target = declared.target();
+        let known = self.ledger.applied.get(&name).is_some_and(|applied| applied.record.target == target);
+        let first = step.kind == Kind::Directory && !known && !self.ledger.begun.contains_key(&name);
+        let there = || matches!(files::look(Path::new(target)), Ok(Some(_)));
+        (first && there()).then(|| {
+            Body::OriginalKept(OriginalKept { resource: name, path: target.to_owned(), digest: String::new() })
         })
     }
 }

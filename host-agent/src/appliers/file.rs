@@ -10,10 +10,11 @@ use replicator_protocol::wire::declaration::{File, Sealed, file::Body};
 use replicator_protocol::wire::event::{Failure, Record};
 use zeroize::Zeroizing;
 
-use super::applier::{Applier, Done, Gone, Job, Tools, record};
+use super::applier::{Applier, Done, Gone, Job, Tools, is_as_left, leave_behind, record};
 use super::failure::{self, FailureCode, With as _, failure};
 use crate::host::files::{self, FileType, Ownership, Seen};
 use crate::host::users::{self, Account};
+use crate::planner::Drift;
 
 /// Domain of the digest of what was written.
 const CONTENT: &str = "file.content";
@@ -24,19 +25,19 @@ pub(super) struct Files<'t>(pub(super) &'t Tools);
 impl Applier for Files<'_> {
     type Declared = File;
 
-    async fn observe(&self, record: &Record, full: bool) -> Result<Vec<&'static str>, Failure> {
+    async fn observe(&self, _declared: &File, record: &Record, full: bool) -> Result<Vec<Drift>, Failure> {
         let path = Path::new(&record.target);
         let Some(seen) = files::look(path).map_err(|error| failure::file("look at", path, &error))? else {
-            return Ok(vec!["gone"]);
+            return Ok(vec![Drift::Word("gone")]);
         };
         if seen.file_type != FileType::File {
-            return Ok(vec!["altered"]);
+            return Ok(vec![Drift::Word("altered")]);
         }
         let mut drift = Vec::new();
         if full && !record.create_once {
             let content = files::read(path).map_err(|error| failure::file("read", path, &error))?;
             if self.0.digest(CONTENT, &content) != record.digest {
-                drift.push("content");
+                drift.push(Drift::Word("content"));
             }
         }
         if !(record.create_once && record.found) {
@@ -58,8 +59,6 @@ impl Applier for Files<'_> {
         let ownership = ownership(&job.declared.owner, &job.declared.group, resources::file::mode(job.declared))?;
         let mut record = Record { create_once: job.declared.create_once, ..record(job) };
         record = Record { digest: job.known.map(|known| known.digest.clone()).unwrap_or_default(), ..record };
-        let moved = job.known.filter(|known| known.target != job.declared.path);
-        let mut changed = false;
         match seen {
             Some(seen) if job.declared.create_once => {
                 record.found |= job.known.is_none() && job.found_here().is_some();
@@ -74,10 +73,8 @@ impl Applier for Files<'_> {
                 let as_new = job.taken_in && seen.ownership != ownership;
                 if *before != *bytes || as_new {
                     files::write(path, &bytes, ownership).map_err(failed("write"))?;
-                    changed = true;
                 } else if seen.ownership != ownership {
                     files::own(path, ownership).map_err(failed("set owner and mode of"))?;
-                    changed = true;
                 }
                 record = owned(record, ownership);
             }
@@ -85,22 +82,12 @@ impl Applier for Files<'_> {
                 let bytes = self.content(job)?;
                 record.digest = tools.digest(CONTENT, &bytes);
                 files::write(path, &bytes, ownership).map_err(failed("write"))?;
-                changed = true;
                 record = owned(record, ownership);
             }
         }
-        let drift = self.observe(&record, true).await?;
-        if !drift.is_empty() {
-            return Err(failure(FailureCode::ReadBack).with("path", path.display()).with("differs", drift.join(", ")));
-        }
-        let mut note = String::new();
-        if let Some(known) = moved {
-            note = match self.remove(known).await? {
-                Gone::Removed(_) => format!("`{}` is removed", known.target),
-                Gone::Kept(why) => format!("`{}` is kept: {why}", known.target),
-            };
-        }
-        Ok(Done { changed: changed || moved.is_some(), record, note, failure: None })
+        is_as_left(&self.observe(job.declared, &record, true).await?, path)?;
+        let note = leave_behind(self, job).await?;
+        Ok(Done { record, note, failure: None })
     }
 
     async fn remove(&self, record: &Record) -> Result<Gone, Failure> {
@@ -223,11 +210,11 @@ pub(super) fn owned(record: Record, ownership: Ownership) -> Record {
 }
 
 /// How owner and mode differ from what was left.
-pub(super) fn drifted(record: &Record, seen: Ownership) -> Vec<&'static str> {
+pub(super) fn drifted(record: &Record, seen: Ownership) -> Vec<Drift> {
     let owner = (record.owner.as_str(), record.group.as_str()) != (&seen.uid.to_string(), &seen.gid.to_string());
     let mut drift = Vec::new();
-    drift.extend(owner.then_some("owner"));
-    drift.extend((record.mode != seen.mode).then_some("mode"));
+    drift.extend(owner.then_some(Drift::Word("owner")));
+    drift.extend((record.mode != seen.mode).then_some(Drift::Word("mode")));
     drift
 }
 

@@ -7,11 +7,12 @@ use replicator_protocol::wire::declaration::Network;
 use replicator_protocol::wire::event::{Failure, Record};
 use tokio::time::Instant;
 
-use super::applier::{Applier, Done, Gone, Job, Tools, record};
+use super::applier::{Applier, Done, Gone, Job, Tools, leave_behind, record};
 use super::bounds;
 use super::failure::{self, FailureCode, With as _, failure};
 use crate::host::docker::{RuntimeError, SeenNetwork};
 use crate::host::routes;
+use crate::planner::Drift;
 
 /// Bits of the network made around fixed addresses.
 const PREFIX: u32 = 24;
@@ -26,13 +27,13 @@ pub(super) struct Networks<'t> {
 impl Applier for Networks<'_> {
     type Declared = Network;
 
-    async fn observe(&self, record: &Record, _full: bool) -> Result<Vec<&'static str>, Failure> {
+    async fn observe(&self, _declared: &Network, record: &Record, _full: bool) -> Result<Vec<Drift>, Failure> {
         let same_name = self.tools.docker.networks(&record.target).await.map_err(|error| failure::runtime(&error))?;
         let ours = same_name.iter().filter(|network| self.tools.is_ours(&network.labels)).count();
         Ok(match same_name.iter().any(|network| network.id == record.runtime_id) {
-            false => vec!["gone"],
+            false => vec![Drift::Word("gone")],
             // Nothing can be started on a network whose name another has as well.
-            true if ours > 1 => vec!["altered"],
+            true if ours > 1 => vec![Drift::Word("altered")],
             true => Vec::new(),
         })
     }
@@ -41,34 +42,27 @@ impl Applier for Networks<'_> {
         let name = &job.declared.name;
         let docker = &self.tools.docker;
         let failed = |error: crate::host::docker::RuntimeError| failure::runtime(&error);
-        let (id, found, changed) = match self.standing(job).await?.as_slice() {
+        let (id, found) = match self.standing(job).await?.as_slice() {
             [] => {
                 let subnet = subnet(&self.fixed)?;
                 if let Some(subnet) = &subnet {
                     self.is_free(subnet)?;
                 }
                 let id = docker.create_network(name, &self.tools.labels(job.id), subnet).await.map_err(failed)?;
-                (id, false, true)
+                (id, false)
             }
-            [one] => (one.id.clone(), !self.tools.is_ours(&one.labels), false),
+            [one] => (one.id.clone(), !self.tools.is_ours(&one.labels)),
             several => {
                 let failure = failure(FailureCode::DuplicateNetwork).with("name", name);
                 return Err(failure.with("networks", several.len()));
             }
         };
         let record = Record { runtime_id: id, found, ..record(job) };
-        let drift = self.observe(&record, true).await?;
-        if !drift.is_empty() {
+        if !self.observe(job.declared, &record, true).await?.is_empty() {
             return Err(failure(FailureCode::ReadBack).with("network", name));
         }
-        let mut note = String::new();
-        if let Some(known) = job.known.filter(|known| known.target != *name) {
-            note = match self.remove(known).await? {
-                Gone::Removed(_) => format!("`{}` is removed", known.target),
-                Gone::Kept(why) => format!("`{}` is kept: {why}", known.target),
-            };
-        }
-        Ok(Done { changed, record, note, failure: None })
+        let note = leave_behind(self, job).await?;
+        Ok(Done { record, note, failure: None })
     }
 
     async fn remove(&self, record: &Record) -> Result<Gone, Failure> {
@@ -100,9 +94,7 @@ impl Networks<'_> {
             Some(_) | None => Ok(()),
         }
     }
-}
 
-impl Networks<'_> {
     /// The networks of this name. The runtime makes two of one name where it is asked twice, so what an agent
     /// that died had asked for is awaited first; and of several that are ours, only one is kept.
     async fn standing(&self, job: &Job<'_, Network>) -> Result<Vec<SeenNetwork>, Failure> {

@@ -145,17 +145,7 @@ impl Ledger {
     ///
     /// [`ReadError`].
     pub fn read_after(&self, after: u64, limit: u32) -> Result<Vec<Entry>, ReadError> {
-        let query = "SELECT number, hash, payload FROM events WHERE number > ? ORDER BY number LIMIT ?";
-        let mut statement = self.connection.prepare_cached(query).map_err(ReadError)?;
-        let entry = |row: &rusqlite::Row<'_>| {
-            Ok(Entry {
-                number: row.get(0)?,
-                hash: Digest(row.get(1)?),
-                payload: Bytes::from(row.get::<_, Vec<u8>>(2)?),
-            })
-        };
-        let rows = statement.query_map(params![after, limit], entry).map_err(ReadError)?;
-        rows.collect::<Result<_, _>>().map_err(ReadError)
+        entries_after(&self.connection, after, limit)
     }
 
     /// How far a collector's receipt reaches; 0 before the first.
@@ -181,13 +171,9 @@ impl Ledger {
     ///
     /// [`AppendError`]: nothing was recorded.
     pub fn settle(&mut self, number: u64, hash: Digest) -> Result<bool, AppendError> {
-        let known: Option<[u8; 32]> = self
-            .connection
-            .query_row("SELECT hash FROM events WHERE number = ?", [number], |row| row.get(0))
-            .optional()
-            .map_err(AppendError)?;
+        let known = hash_of(&self.connection, number).map_err(AppendError)?;
         let nothing = number == 0 && hash.0 == [0; 32];
-        if known != Some(hash.0) && !nothing {
+        if known != Some(hash) && !nothing {
             return Ok(false);
         }
         let update = "INSERT INTO settled (chain, number) VALUES (?, ?)
@@ -195,6 +181,24 @@ impl Ledger {
         self.connection.execute(update, params![self.head.chain, number]).map_err(AppendError)?;
         Ok(true)
     }
+}
+
+/// Up to `limit` entries after number `after`, in order.
+pub(super) fn entries_after(connection: &Connection, after: u64, limit: u32) -> Result<Vec<Entry>, ReadError> {
+    let query = "SELECT number, hash, payload FROM events WHERE number > ? ORDER BY number LIMIT ?";
+    let mut statement = connection.prepare_cached(query).map_err(ReadError)?;
+    let entry = |row: &rusqlite::Row<'_>| {
+        let payload = Bytes::from(row.get::<_, Vec<u8>>(2)?);
+        Ok(Entry { number: row.get(0)?, hash: Digest(row.get(1)?), payload })
+    };
+    let rows = statement.query_map(params![after, limit], entry).map_err(ReadError)?;
+    rows.collect::<Result<_, _>>().map_err(ReadError)
+}
+
+/// The hash of entry `number`, where there is one.
+pub(super) fn hash_of(connection: &Connection, number: u64) -> rusqlite::Result<Option<Digest>> {
+    let query = "SELECT hash FROM events WHERE number = ?";
+    connection.query_row(query, [number], |row| row.get(0).map(Digest)).optional()
 }
 
 /// Sets a damaged ledger aside, never overwriting it, and starts a new chain whose first event names the last
@@ -284,8 +288,8 @@ fn identity(connection: &Connection) -> rusqlite::Result<Option<(String, [u8; 16
 fn last_good(path: &Path, number: u64) -> Option<Head> {
     let connection = Connection::open(path).ok()?;
     let (_, chain) = identity(&connection).ok()??;
-    let hash = connection.query_row("SELECT hash FROM events WHERE number = ?", [number], |row| row.get(0)).ok()?;
-    Some(Head { chain, number, hash: Digest(hash) })
+    let hash = hash_of(&connection, number).ok()??;
+    Some(Head { chain, number, hash })
 }
 
 fn new_chain() -> Result<[u8; 16], OpenError> {

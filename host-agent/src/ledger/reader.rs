@@ -2,12 +2,11 @@
 
 use std::path::Path;
 
-use bytes::Bytes;
 use replicator_protocol::ids::Digest;
-use rusqlite::{Connection, OpenFlags, OptionalExtension as _};
+use rusqlite::{Connection, OpenFlags};
 
 use super::error::ReadError;
-use super::log::Entry;
+use super::log::{Entry, entries_after, hash_of};
 use super::verify::{Damage, verify};
 
 /// A ledger open for reading.
@@ -42,14 +41,7 @@ impl Reader {
     ///
     /// [`ReadError`].
     pub fn read_after(&self, after: u64, limit: u32) -> Result<Vec<Entry>, ReadError> {
-        let query = "SELECT number, hash, payload FROM events WHERE number > ? ORDER BY number LIMIT ?";
-        let mut statement = self.0.prepare_cached(query).map_err(ReadError)?;
-        let entry = |row: &rusqlite::Row<'_>| {
-            let payload = Bytes::from(row.get::<_, Vec<u8>>(2)?);
-            Ok(Entry { number: row.get(0)?, hash: Digest(row.get(1)?), payload })
-        };
-        let rows = statement.query_map(rusqlite::params![after, limit], entry).map_err(ReadError)?;
-        rows.collect::<Result<_, _>>().map_err(ReadError)
+        entries_after(&self.0, after, limit)
     }
 
     /// The hash of entry `number`, where there is one.
@@ -58,8 +50,7 @@ impl Reader {
     ///
     /// [`ReadError`].
     pub fn hash_of(&self, number: u64) -> Result<Option<Digest>, ReadError> {
-        let query = "SELECT hash FROM events WHERE number = ?";
-        self.0.query_row(query, [number], |row| row.get(0).map(Digest)).optional().map_err(ReadError)
+        hash_of(&self.0, number).map_err(ReadError)
     }
 
     /// The number of the last entry; 0 for an empty ledger.

@@ -34,6 +34,18 @@ pub enum Drift {
     Input(String),
 }
 
+impl Drift {
+    /// What a reason or a failure calls it.
+    #[must_use]
+    pub fn subject(&self) -> &str {
+        match self {
+            Self::Word(word) => word,
+            Self::Followed => "followed",
+            Self::Input(path) => path,
+        }
+    }
+}
+
 /// All a plan depends on.
 pub struct Situation<'a> {
     /// What is declared.

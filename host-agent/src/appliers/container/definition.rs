@@ -206,7 +206,7 @@ fn list(list: &[String]) -> Option<Vec<String>> {
 /// The variables of an environment file: `NAME=VALUE` a line; empty lines and lines that start with `#` count
 /// for nothing. Quotes are part of the value, as the runtime's own client has it.
 pub(super) fn variables(file: &str) -> Vec<(String, String)> {
-    let lines = file.lines().map(str::trim_start).filter(|line| !line.is_empty() & !line.starts_with('#'));
+    let lines = file.lines().map(str::trim_start).filter(|line| !line.is_empty() && !line.starts_with('#'));
     lines.filter_map(|line| line.split_once('=')).map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
 }
 

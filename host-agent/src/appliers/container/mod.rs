@@ -34,13 +34,34 @@ fn runtime(error: RuntimeError) -> Failure {
 impl Applier for Containers<'_> {
     type Declared = Container;
 
-    async fn observe(&self, record: &Record, _full: bool) -> Result<Vec<&'static str>, Failure> {
+    async fn observe(&self, declared: &Container, record: &Record, _full: bool) -> Result<Vec<Drift>, Failure> {
         let Some(seen) = self.tools.docker.container(&record.runtime_id).await.map_err(runtime)? else {
-            return Ok(vec!["gone"]);
+            return Ok(vec![Drift::Word("gone")]);
         };
+        if seen.name != record.target || altered(declared, &seen) {
+            return Ok(vec![Drift::Word("altered")]);
+        }
         let mut drift = Vec::new();
-        drift.extend((seen.name != record.target).then_some("altered"));
-        drift.extend((seen.condition == Condition::Stopped).then_some("stopped"));
+        if !declared.network_of.is_empty() {
+            let followed = self.tools.docker.container(&declared.network_of).await.map_err(runtime)?;
+            match followed {
+                Some(followed) if followed.id != record.followed => drift.push(Drift::Followed),
+                // Started before the container whose network it shares, it holds a network that is gone.
+                Some(followed) if seen.started_at < followed.started_at => drift.push(Drift::Word("network")),
+                Some(_) | None => {}
+            }
+        }
+        match seen.condition {
+            Condition::Stopped => drift.push(Drift::Word("stopped")),
+            Condition::Restarting if drift.is_empty() => {
+                return Err(failure(FailureCode::Restarting)
+                    .with("exit_code", seen.exit_code)
+                    .with("restarts", seen.restarts));
+            }
+            Condition::Unhealthy if drift.is_empty() => return Err(failure(FailureCode::Unhealthy)),
+            Condition::Running | Condition::Starting | Condition::Restarting | Condition::Unhealthy => {}
+        }
+        drift.extend(replaced_inputs(declared, &seen).into_iter().map(Drift::Input));
         Ok(drift)
     }
 
@@ -109,13 +130,7 @@ impl Containers<'_> {
         if seen.condition == Condition::Stopped {
             self.tools.docker.start(&seen.id).await.map_err(runtime)?;
         }
-        let serving = self.await_serving(job.declared, &seen.id).await;
-        let failure = match serving {
-            Ok(_) => None,
-            Err(failure) => Some(self.with_output(job, &seen.id, failure).await),
-        };
-        let changed = seen.condition == Condition::Stopped;
-        Ok(Done { changed, record: self.read_back(job, &seen.id).await?, note: String::new(), failure })
+        self.started(job, &seen.id).await
     }
 
     /// The same container, started again: it was stopped, or lost the network it shares.
@@ -123,16 +138,21 @@ impl Containers<'_> {
         // A paused one does not run and cannot be started; one that is stopped already is stopped at once.
         self.tools.docker.stop(&seen.id, stop_grace(job.declared)).await.map_err(runtime)?;
         self.tools.docker.start(&seen.id).await.map_err(runtime)?;
-        let failure = match self.await_serving(job.declared, &seen.id).await {
+        self.started(job, &seen.id).await
+    }
+
+    /// What became of one that was started where it stood: recorded, whether or not it serves.
+    async fn started(&self, job: &Job<'_, Container>, id: &str) -> Result<Done, Failure> {
+        let failure = match self.await_serving(job.declared, id).await {
             Ok(_) => None,
-            Err(failure) => Some(self.with_output(job, &seen.id, failure).await),
+            Err(failure) => Some(self.with_output(job, id, failure).await),
         };
-        Ok(Done { changed: true, record: self.read_back(job, &seen.id).await?, note: String::new(), failure })
+        Ok(Done { record: self.read_back(job, id).await?, note: String::new(), failure })
     }
 
     async fn reload(&self, job: &Job<'_, Container>, seen: &Seen) -> Result<Done, Failure> {
         self.tools.docker.signal(&seen.id, &job.declared.reload_signal).await.map_err(runtime)?;
-        Ok(Done { changed: true, record: self.read_back(job, &seen.id).await?, note: String::new(), failure: None })
+        Ok(Done { record: self.read_back(job, &seen.id).await?, note: String::new(), failure: None })
     }
 
     /// What is recorded of a container: read from the runtime, not remembered.
@@ -213,42 +233,6 @@ impl Containers<'_> {
         labels.insert(IDENTITY.to_owned(), self.identity(job.wanted));
         labels.insert("replicator.role".to_owned(), job.id.name.to_string());
         Ok(definition::Surroundings { image: self.image(job).await?, variables, followed, labels })
-    }
-
-    /// Drift that only a look into the running container shows.
-    ///
-    /// # Errors
-    ///
-    /// The runtime could not say; or a failure that no step mends.
-    pub(super) async fn observe_closely(&self, declared: &Container, record: &Record) -> Result<Vec<Drift>, Failure> {
-        let Some(seen) = self.tools.docker.container(&record.runtime_id).await.map_err(runtime)? else {
-            return Ok(vec![Drift::Word("gone")]);
-        };
-        if seen.name != record.target || altered(declared, &seen) {
-            return Ok(vec![Drift::Word("altered")]);
-        }
-        let mut drift = Vec::new();
-        if !declared.network_of.is_empty() {
-            let followed = self.tools.docker.container(&declared.network_of).await.map_err(runtime)?;
-            match followed {
-                Some(followed) if followed.id != record.followed => drift.push(Drift::Followed),
-                // Started before the container whose network it shares, it holds a network that is gone.
-                Some(followed) if seen.started_at < followed.started_at => drift.push(Drift::Word("network")),
-                Some(_) | None => {}
-            }
-        }
-        match seen.condition {
-            Condition::Stopped => drift.push(Drift::Word("stopped")),
-            Condition::Restarting if drift.is_empty() => {
-                return Err(failure(FailureCode::Restarting)
-                    .with("exit_code", seen.exit_code)
-                    .with("restarts", seen.restarts));
-            }
-            Condition::Unhealthy if drift.is_empty() => return Err(failure(FailureCode::Unhealthy)),
-            Condition::Running | Condition::Starting | Condition::Restarting | Condition::Unhealthy => {}
-        }
-        drift.extend(replaced_inputs(declared, &seen).into_iter().map(Drift::Input));
-        Ok(drift)
     }
 }
 

@@ -140,7 +140,7 @@ impl Containers<'_> {
             if old.is_none() && failure.code != FailureCode::RuntimeRefused.as_str() {
                 // Nothing stood here before: it stays, to be looked at, and is recorded so that it can be removed.
                 let record = self.read_back(job, id).await?;
-                return Ok(Done { changed: true, record, note: String::new(), failure: Some(failure) });
+                return Ok(Done { record, note: String::new(), failure: Some(failure) });
             }
             return Err(self.roll_back(job, id, old, failure).await);
         }
@@ -148,7 +148,7 @@ impl Containers<'_> {
         if let Some(old) = old {
             self.tools.docker.remove(&old.id).await.map_err(runtime)?;
         }
-        Ok(Done { changed: true, record, note: String::new(), failure: None })
+        Ok(Done { record, note: String::new(), failure: None })
     }
 
     /// Puts the old one back in its place, with the bytes it had, and awaits that it serves again.

@@ -82,15 +82,14 @@ fn is_about_the_thing(failure: &Failure) -> bool {
 
 async fn look(tools: &Tools, resource: &Resource, record: &Record, depth: Depth) -> Result<Vec<Drift>, Failure> {
     let full = depth == Depth::Full;
-    let words = match &resource.body {
-        resource::Kind::File(_) => Files(tools).observe(record, full).await?,
-        resource::Kind::Directory(_) => Directories(tools).observe(record, full).await?,
-        resource::Kind::Network(_) => Networks { tools, fixed: Vec::new() }.observe(record, full).await?,
-        resource::Kind::Container(declared) => {
-            return Containers { tools }.observe_closely(declared, record).await;
+    match &resource.body {
+        resource::Kind::File(declared) => Files(tools).observe(declared, record, full).await,
+        resource::Kind::Directory(declared) => Directories.observe(declared, record, full).await,
+        resource::Kind::Network(declared) => {
+            Networks { tools, fixed: Vec::new() }.observe(declared, record, full).await
         }
-    };
-    Ok(words.into_iter().map(Drift::Word).collect())
+        resource::Kind::Container(declared) => Containers { tools }.observe(declared, record, full).await,
+    }
 }
 
 /// The cheap look: one list answers for every container.

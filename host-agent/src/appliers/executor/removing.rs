@@ -48,7 +48,7 @@ impl Walk<'_> {
         let tools = self.tools;
         match kind {
             Kind::File => Files(tools).remove(record).await,
-            Kind::Directory => Directories(tools).remove(record).await,
+            Kind::Directory => Directories.remove(record).await,
             Kind::Network => Networks { tools, fixed: Vec::new() }.remove(record).await,
             Kind::Container => Containers { tools }.remove(record).await,
             // No record of these can be written by this agent.

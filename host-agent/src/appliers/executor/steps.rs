@@ -163,7 +163,7 @@ impl Walk<'_> {
             return None;
         }
         let applied = self.ledger.applied.get(&step.id.to_string())?;
-        let drift = Containers { tools: self.tools }.observe_closely(declared, &applied.record).await.ok()?;
+        let drift = Containers { tools: self.tools }.observe(declared, &applied.record, true).await.ok()?;
         if drift.contains(&Drift::Word("network")) || drift.contains(&Drift::Followed) {
             return None;
         }
@@ -176,7 +176,7 @@ impl Walk<'_> {
         let resource = &self.in_force.declaration.resources[at];
         match &resource.body {
             resource::Kind::File(declared) => self.with_job(at, declared, Files(tools)).await,
-            resource::Kind::Directory(declared) => self.with_job(at, declared, Directories(tools)).await,
+            resource::Kind::Directory(declared) => self.with_job(at, declared, Directories).await,
             resource::Kind::Network(declared) => {
                 let fixed = self.fixed_on(&declared.name);
                 self.with_job(at, declared, Networks { tools, fixed }).await

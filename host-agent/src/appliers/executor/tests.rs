@@ -357,6 +357,11 @@ async fn directory_that_was_here_first_stays() {
     fs::create_dir(bench.path("d")).unwrap();
     let kinds = vec![bench.directory("d", 0o700)];
     bench.apply_all(kinds).await;
+    let entries = bench.executor.tools.ledger.read_after(0, 1000).unwrap();
+    let told = entries
+        .into_iter()
+        .filter(|entry| matches!(Event::decode(entry.payload.clone()).unwrap().body, Some(Body::OriginalKept(_))));
+    assert_eq!(told.count(), 1, "what was found is told once");
     assert_eq!(outcomes(&bench.apply_all(vec![]).await), [Outcome::Kept]);
     assert!(bench.path("d").is_dir());
 }
