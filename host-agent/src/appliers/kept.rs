@@ -49,6 +49,14 @@ impl Tools {
         Ok(true)
     }
 
+    /// Whether what stands at `path` is what was kept of it.
+    pub(super) fn previous_is_back(&self, path: &Path) -> io::Result<bool> {
+        let kept = self.previous_at(path);
+        let (Some(here), Some(before)) = (files::look(path)?, files::look(&kept)?) else { return Ok(false) };
+        Ok(here.inode == before.inode
+            || (here.ownership == before.ownership && files::read(path)? == files::read(&kept)?))
+    }
+
     /// Forgets what stood at `path` before.
     pub(super) fn drop_previous(&self, path: &Path) -> io::Result<()> {
         let copy = self.previous_at(path);

@@ -260,8 +260,9 @@ impl Walk<'_> {
             // Changed in this walk, or in an earlier one that was cut off before the container was proven.
             let before = applied.and_then(|applied| applied.before.as_ref().or(changed_now.then_some(&applied.record)));
             let Some(before) = before else { continue };
-            // Said only of what did come back: not every failure came as far as putting it back.
-            if !matches!(self.tools.restore_previous(Path::new(&before.target)), Ok(true)) {
+            // Said only of what did come back: not every failure came as far as putting it back, and where the
+            // new container stands its files stand with it.
+            if !matches!(self.tools.previous_is_back(Path::new(&before.target)), Ok(true)) {
                 continue;
             }
             let mut why = failure(FailureCode::ReplacementFailed).with("container", this);
