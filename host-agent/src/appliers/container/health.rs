@@ -18,11 +18,18 @@ impl Containers<'_> {
     pub(super) async fn await_serving(&self, declared: &Container, id: &str) -> Result<Seen, Failure> {
         let bound = bound(declared.health.as_ref());
         let started = Instant::now();
+        let mut ended = None;
         let mut last;
         loop {
             let seen = self.tools.docker.container(id).await.map_err(|error| failure::runtime(&error))?;
             let Some(seen) = seen else { return Err(failure(FailureCode::Exited).with("container", "gone")) };
-            if seen.restarts > 0 || matches!(seen.condition, Condition::Stopped | Condition::Restarting) {
+            let down = matches!(seen.condition, Condition::Stopped | Condition::Restarting);
+            if seen.restarts > 0 && !down && ended.get_or_insert_with(Instant::now).elapsed() < bounds::SETTLE {
+                // It ended and was started again: how it ended is told only while it is down.
+                sleep(bounds::POLL).await;
+                continue;
+            }
+            if seen.restarts > 0 || down {
                 return Err(failure(FailureCode::Exited)
                     .with("exit_code", seen.exit_code)
                     .with("after", format!("{:.1} s", started.elapsed().as_secs_f64())));
