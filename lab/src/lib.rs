@@ -6,6 +6,7 @@
 pub mod bench;
 pub mod fleet;
 pub mod images;
+pub mod life;
 pub mod nats;
 pub mod recorder;
 pub mod wait;

@@ -1,8 +1,7 @@
 //! Killed at every named point of an apply with creates, changes and removals, the agent goes on where it was.
 //!
-//! Each life of the agent is a process of its own: this binary again, told by [`LIFE`] what to apply and by
-//! `REPLICATOR_FAULT_POINT` where to die. Two declarations take turns, so that each apply creates, changes and
-//! removes something of every kind, and none has to be set up.
+//! Each life of the agent is a process of its own, `lab-life`, told what to apply and, by
+//! `REPLICATOR_FAULT_POINT`, where to die.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::os::unix::fs::PermissionsExt as _;
@@ -16,17 +15,11 @@ use replicator_host_agent::config::Layout;
 use replicator_host_agent::daemon::Depth;
 use replicator_host_agent::host::point::Effect;
 use replicator_host_agent::ledger::Reader;
-use replicator_lab::bench::{Bench, Shared};
-use replicator_lab::fleet::docker;
+use replicator_lab::bench::Bench;
+use replicator_lab::fleet::{binary, docker};
 use replicator_lab::images;
-use replicator_protocol::wire::declaration::{
-    Directory, Health, HealthCommand, Mount, Network, NetworkAttachment, health::Test, mount::Source, resource::Kind,
-};
-use replicator_protocol::wire::event::ResourceResult;
-use serde::{Deserialize, Serialize};
+use replicator_lab::life::{Life, apply, declared};
 
-/// Says what one life of the agent is to apply.
-const LIFE: &str = "REPLICATOR_LAB_LIFE";
 /// Longest that one life may take.
 const LIFE_WITHIN: Duration = Duration::from_secs(90);
 /// Struck at most so many times at one point: the first time, and once with the same thing done before.
@@ -34,97 +27,10 @@ const OFTEN: usize = 2;
 /// Hosts at once: most of the time is waiting for containers.
 const HOSTS: usize = 4;
 
-/// One apply by an agent that may die of it.
-#[derive(Serialize, Deserialize)]
-struct Life {
-    host: Shared,
-    image: String,
-    turn: String,
-}
-
-type Declared = Vec<(String, Kind)>;
-
-fn container(bench: &Bench, name: &str, image: &str, mounts: &[(&str, &str)], network: Option<&str>) -> Kind {
-    bench.container(name, image, |c| {
-        let bound = |(source, target): &(&str, &str)| Mount {
-            source: Some(Source::Bind(bench.path(source).to_string_lossy().into_owned())),
-            target: (*target).to_owned(),
-            read_only: true,
-        };
-        c.mounts = mounts.iter().map(bound).collect();
-        c.networks = network
-            .map(|network| NetworkAttachment { name: bench.name(network), ..Default::default() })
-            .into_iter()
-            .collect();
-        c.health = Some(Health {
-            test: Some(Test::Command(HealthCommand { arguments: vec!["/lab-workload".into(), "health".into()] })),
-            interval: 200,
-            timeout: 2000,
-            retries: 5,
-            start_period: 0,
-        });
-        // The lab's program has no grace to use.
-        c.stop_signal = "SIGKILL".into();
-    })
-}
-
-/// What is declared in `turn`: one container swapped for its file, one that reads its routes again, one file
-/// whose mode alone changes; and a folder, a file, a network and a container that the other turn has not.
-fn declared(bench: &Bench, image: &str, turn: &str) -> Declared {
-    let folder = |name: &str| {
-        let path = bench.path(name).to_string_lossy().into_owned();
-        Kind::Directory(Directory { path, ..Directory::default() })
-    };
-    let mut mode = bench.file("mode", "same");
-    if let Kind::File(file) = &mut mode {
-        file.mode = Some(if turn == "a" { 0o600 } else { 0o640 });
-    }
-    let mut reading = container(bench, "reading", image, &[("routes", "/routes")], None);
-    if let Kind::Container(container) = &mut reading {
-        container.reload_on = vec!["reload.routes".into()];
-        container.reload_signal = "SIGHUP".into();
-    }
-    let name = |name: &str| format!("turn.{name}-{turn}");
-    let (only, lan, job) = (format!("only-{turn}"), format!("lan-{turn}"), format!("job-{turn}"));
-    vec![
-        ("swap.conf".into(), bench.file("conf", turn)),
-        ("swap.app".into(), container(bench, "app", image, &[("conf", "/conf")], None)),
-        ("reload.folder".into(), folder("routes")),
-        ("reload.routes".into(), bench.file("routes/all", turn)),
-        ("reload.reading".into(), reading),
-        ("mode.file".into(), mode),
-        (name("folder"), folder(&only)),
-        (name("file"), bench.file(&format!("{only}/file"), turn)),
-        (name("lan"), Kind::Network(Network { name: bench.name(&lan) })),
-        (name("job"), container(bench, &job, image, &[], Some(&lan))),
-    ]
-}
-
-/// Applies it, and tells what failed.
-async fn apply(bench: &mut Bench, declared: &Declared) -> Vec<ResourceResult> {
-    let resources: Vec<_> = declared.iter().map(|(id, kind)| (id.as_str(), kind.clone())).collect();
-    let report = bench.apply(&resources).await.unwrap();
-    report.results.into_iter().filter(|result| result.failure.is_some()).collect()
-}
-
-/// One life of the agent, where another test asked for it.
-#[tokio::test]
-#[ignore = "started by the tests of this file, in a process of its own"]
-async fn life() {
-    let Ok(life) = std::env::var(LIFE) else { return };
-    let life: Life = serde_json::from_str(&life).unwrap();
-    let mut bench = Bench::join(&life.host).unwrap();
-    let declared = declared(&bench, &life.image, &life.turn);
-    if apply(&mut bench, &declared).await.is_empty() {
-        assert_eq!(bench.look(Depth::Full).await.unwrap(), None, "what is not reported has not failed");
-    }
-}
-
 /// Lives that life with this fault, and says whether it was killed.
 async fn live(life: &Life, fault: &str) -> bool {
-    let mut command = tokio::process::Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", "faults::killed_agent::life", "--ignored", "--nocapture"]);
-    command.env(LIFE, serde_json::to_string(life).unwrap()).env("REPLICATOR_FAULT_POINT", fault);
+    let mut command = tokio::process::Command::new(binary("lab-life").unwrap());
+    command.arg(serde_json::to_string(life).unwrap()).env("REPLICATOR_FAULT_POINT", fault);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
     let output = tokio::time::timeout(LIFE_WITHIN, command.output()).await.unwrap().unwrap();
     let killed = output.status.signal() == Some(9);
@@ -203,7 +109,7 @@ fn nothing_is_kept(bench: &Bench, after: &str) {
 
 /// Undeclared, nothing of it is left.
 async fn is_undone(bench: &mut Bench, after: &str) {
-    let failed = apply(bench, &Vec::new()).await;
+    let failed = apply(bench, &Vec::new()).await.unwrap();
     assert!(failed.is_empty(), "{after}: {failed:#?}");
     assert_eq!(in_runtime(bench), (Vec::new(), Vec::new()), "{after}");
     assert_eq!(found(&bench.path("")), BTreeMap::new(), "{after}");
@@ -228,7 +134,7 @@ impl Host {
     /// The agent, told the same or more, does it all.
     async fn converges(&mut self, after: &str) {
         let declared = declared(&self.bench, &self.image, self.turn);
-        let failed = apply(&mut self.bench, &declared).await;
+        let failed = apply(&mut self.bench, &declared).await.unwrap();
         assert!(failed.is_empty(), "{after}: {failed:#?}");
         is_as_declared(&self.bench, self.turn, after).await;
     }

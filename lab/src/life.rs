@@ -1,0 +1,113 @@
+//! One life of an agent that may die of what it applies: what it is told, and what it then does.
+//!
+//! Two declarations take turns, so that each apply creates, changes and removes something of every kind, and none
+//! has to be set up. The program `lab-life` lives one, in a process of its own.
+
+use anyhow::{Result, ensure};
+use replicator_host_agent::daemon::Depth;
+use replicator_protocol::wire::declaration::{
+    Directory, Health, HealthCommand, Mount, Network, NetworkAttachment, health::Test, mount::Source, resource::Kind,
+};
+use replicator_protocol::wire::event::ResourceResult;
+use serde::{Deserialize, Serialize};
+
+use crate::bench::{Bench, Shared};
+
+/// One apply by an agent that may die of it.
+#[derive(Serialize, Deserialize)]
+pub struct Life {
+    /// The host it lives on.
+    pub host: Shared,
+    /// The image of every container.
+    pub image: String,
+    /// Whose turn it is: `a` or `b`.
+    pub turn: String,
+}
+
+/// Resources by `module.name`.
+pub type Declared = Vec<(String, Kind)>;
+
+impl Life {
+    /// Applies what is declared in this turn and, where nothing of that failed, finds nothing left to do.
+    ///
+    /// # Errors
+    ///
+    /// It could not be applied, or something failed that was not reported.
+    pub async fn live(&self) -> Result<()> {
+        let mut bench = Bench::join(&self.host)?;
+        let declared = declared(&bench, &self.image, &self.turn);
+        if apply(&mut bench, &declared).await?.is_empty() {
+            let left = bench.look(Depth::Full).await?;
+            ensure!(left.is_none(), "what is not reported has not failed: {left:#?}");
+        }
+        Ok(())
+    }
+}
+
+/// What is declared in `turn`: one container swapped for its file, one that reads its routes again, one file
+/// whose mode alone changes; and a folder, a file, a network and a container that the other turn has not.
+#[must_use]
+pub fn declared(bench: &Bench, image: &str, turn: &str) -> Declared {
+    let folder = |name: &str| {
+        let path = bench.path(name).to_string_lossy().into_owned();
+        Kind::Directory(Directory { path, ..Directory::default() })
+    };
+    let mut mode = bench.file("mode", "same");
+    if let Kind::File(file) = &mut mode {
+        file.mode = Some(if turn == "a" { 0o600 } else { 0o640 });
+    }
+    let mut reading = container(bench, "reading", image, &[("routes", "/routes")], None);
+    if let Kind::Container(container) = &mut reading {
+        container.reload_on = vec!["reload.routes".into()];
+        container.reload_signal = "SIGHUP".into();
+    }
+    let name = |name: &str| format!("turn.{name}-{turn}");
+    let (only, lan, job) = (format!("only-{turn}"), format!("lan-{turn}"), format!("job-{turn}"));
+    vec![
+        ("swap.conf".into(), bench.file("conf", turn)),
+        ("swap.app".into(), container(bench, "app", image, &[("conf", "/conf")], None)),
+        ("reload.folder".into(), folder("routes")),
+        ("reload.routes".into(), bench.file("routes/all", turn)),
+        ("reload.reading".into(), reading),
+        ("mode.file".into(), mode),
+        (name("folder"), folder(&only)),
+        (name("file"), bench.file(&format!("{only}/file"), turn)),
+        (name("lan"), Kind::Network(Network { name: bench.name(&lan) })),
+        (name("job"), container(bench, &job, image, &[], Some(&lan))),
+    ]
+}
+
+/// Applies it, and tells what failed.
+///
+/// # Errors
+///
+/// It could not be applied.
+pub async fn apply(bench: &mut Bench, declared: &Declared) -> Result<Vec<ResourceResult>> {
+    let resources: Vec<_> = declared.iter().map(|(id, kind)| (id.as_str(), kind.clone())).collect();
+    let report = bench.apply(&resources).await?;
+    Ok(report.results.into_iter().filter(|result| result.failure.is_some()).collect())
+}
+
+fn container(bench: &Bench, name: &str, image: &str, mounts: &[(&str, &str)], network: Option<&str>) -> Kind {
+    bench.container(name, image, |c| {
+        let bound = |(source, target): &(&str, &str)| Mount {
+            source: Some(Source::Bind(bench.path(source).to_string_lossy().into_owned())),
+            target: (*target).to_owned(),
+            read_only: true,
+        };
+        c.mounts = mounts.iter().map(bound).collect();
+        c.networks = network
+            .map(|network| NetworkAttachment { name: bench.name(network), ..Default::default() })
+            .into_iter()
+            .collect();
+        c.health = Some(Health {
+            test: Some(Test::Command(HealthCommand { arguments: vec!["/lab-workload".into(), "health".into()] })),
+            interval: 200,
+            timeout: 2000,
+            retries: 5,
+            start_period: 0,
+        });
+        // The lab's program has no grace to use.
+        c.stop_signal = "SIGKILL".into();
+    })
+}
