@@ -5,6 +5,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use replicator_protocol::enrolment::Broker;
 use serde::{Deserialize, Serialize};
 
 use crate::durable::{self, FileError};
@@ -183,23 +184,6 @@ pub struct Config {
     /// The container runtime's socket; unset for the runtime's own default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub docker: Option<String>,
-}
-
-/// Where the broker is and how it proves itself.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Broker {
-    /// Addresses, `tls://host:port`; `nats://` only to a loopback address, with `insecure_loopback`.
-    pub urls: Vec<String>,
-    /// The name its certificate must carry, whatever the address says.
-    #[serde(default)]
-    pub server_name: String,
-    /// The certificate authority, PEM, in place.
-    #[serde(default)]
-    pub ca: String,
-    /// Allows plain text to a loopback address.
-    #[serde(default)]
-    pub insecure_loopback: bool,
 }
 
 /// How often the agent looks, in seconds. Each is jittered by a fifth either way.

@@ -22,8 +22,10 @@ use crate::wire::enrolment::{
     Answer, EnrolChallenge, EnrolGrant, EnrolRequest, HostCertificate, Introduction, enrol_request::Step,
 };
 
+mod broker;
 mod bundle;
 
+pub use broker::Broker;
 pub use bundle::{EnrolBundle, FRAME_MAX, Token, TokenSecret};
 
 /// Separates the challenge from every other use of the sealing key.

@@ -9,11 +9,12 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use nkeys::KeyPair;
+use replicator_protocol::enrolment::Broker;
 use replicator_protocol::ids::{Digest, FleetName};
 use serde_json::json;
 
 use super::accounts::{self, Member};
-use super::settings::{Broker, Settings};
+use super::settings::Settings;
 use super::signing::{self, Signer};
 use super::{KeysError, files, jwt, keyring, root, tls};
 use crate::home::{FleetFolder, Home, private_folder};

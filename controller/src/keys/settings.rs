@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use replicator_protocol::enrolment::Broker;
 use replicator_protocol::ids::FleetName;
 use serde::{Deserialize, Serialize};
 
@@ -19,23 +20,6 @@ pub struct Settings {
     pub root: String,
     /// The broker, as hosts are told too.
     pub broker: Broker,
-}
-
-/// Where the broker is and how it proves itself.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Broker {
-    /// Addresses: `tls://name:port`, or `nats://` with a loopback address.
-    pub urls: Vec<String>,
-    /// The name its certificate carries; empty without TLS.
-    #[serde(default)]
-    pub server_name: String,
-    /// The certificate authority, PEM; empty without TLS.
-    #[serde(default)]
-    pub ca: String,
-    /// Plain text, to a loopback address only.
-    #[serde(default)]
-    pub insecure_loopback: bool,
 }
 
 impl Settings {

@@ -4,11 +4,11 @@ use std::error::Error;
 use std::time::Duration;
 
 use async_nats::{Client, ConnectErrorKind, ConnectOptions, ServerAddr};
+use replicator_protocol::enrolment::Broker;
 
 use super::tls;
 use crate::home::FleetFolder;
 use crate::keys::accounts::{self, Member};
-use crate::keys::settings::Broker;
 use crate::keys::{KeysError, Settings};
 
 /// How long a connection may take to be there.

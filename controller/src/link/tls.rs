@@ -2,13 +2,12 @@
 
 use std::sync::Arc;
 
+use replicator_protocol::enrolment::Broker;
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
-
-use crate::keys::settings::Broker;
 
 /// TLS 1.3 towards the broker in `settings`; the error says what of them cannot be used.
 pub(super) fn client(settings: &Broker) -> Result<ClientConfig, String> {

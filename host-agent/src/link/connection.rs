@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use async_nats::{Auth, AuthError, Client, ConnectOptions, Event};
 use nkeys::{KeyPair, KeyPairType};
+use replicator_protocol::enrolment::Broker;
 use replicator_protocol::subjects;
 use tokio::sync::mpsc;
 use zeroize::Zeroizing;
@@ -12,7 +13,7 @@ use zeroize::Zeroizing;
 use super::subscribe::forward_wakes;
 use super::tls::{self, ClockFaultSeen, TlsError};
 use super::{Keeper, Wake};
-use crate::config::{Broker, jittered};
+use crate::config::jittered;
 
 /// Longest wait for one address, in all: TCP, TLS and the broker's greeting.
 const CONNECT_WITHIN: Duration = Duration::from_secs(10);

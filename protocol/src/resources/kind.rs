@@ -69,6 +69,24 @@ impl Kind {
         }
     }
 
+    /// Whether it stands at a path of the machine's, so that no two of these can stand at one.
+    #[must_use]
+    pub fn has_path(self) -> bool {
+        match self {
+            Self::File | Self::Directory => true,
+            Self::Package
+            | Self::Access
+            | Self::User
+            | Self::Archive
+            | Self::Network
+            | Self::Interface
+            | Self::Container
+            | Self::Service
+            | Self::Process
+            | Self::Action => false,
+        }
+    }
+
     /// The lowest level of a host that can apply it. A compiler emits nothing above a host's level.
     #[must_use]
     pub fn level(self) -> u32 {

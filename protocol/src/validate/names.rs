@@ -13,19 +13,7 @@ enum Space {
 }
 
 fn space(kind: Kind) -> Space {
-    match kind {
-        Kind::File | Kind::Directory => Space::Path,
-        Kind::Network
-        | Kind::Container
-        | Kind::Package
-        | Kind::Access
-        | Kind::User
-        | Kind::Archive
-        | Kind::Interface
-        | Kind::Service
-        | Kind::Process
-        | Kind::Action => Space::Runtime(kind),
-    }
+    if kind.has_path() { Space::Path } else { Space::Runtime(kind) }
 }
 
 pub(super) fn faults(resources: &[Resource]) -> Vec<(Option<ResourceId>, Fault)> {

@@ -36,9 +36,8 @@ impl Walk<'_> {
 
     /// The declared resource that stands for the same thing by another name.
     fn taken_over(&self, step: &Planned, record: &Record) -> Option<String> {
-        let is_path = |kind: Kind| matches!(kind, Kind::File | Kind::Directory);
         let same = self.in_force.declaration.resources.iter().find(|other| {
-            let alike = other.kind() == step.kind || (is_path(other.kind()) && is_path(step.kind));
+            let alike = other.kind() == step.kind || (other.kind().has_path() && step.kind.has_path());
             alike && other.target() == record.target
         });
         same.map(|other| other.id.to_string())
