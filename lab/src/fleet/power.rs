@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 use replicator::bootstrap::Agent;
+use replicator::bootstrap::agent::Started;
 use replicator_protocol::ids::HostId;
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -23,11 +24,13 @@ impl Fleet {
     ///
     /// # Errors
     ///
-    /// It did not start.
+    /// It did not start, or ran already.
     pub async fn start_agent(&self) -> Result<()> {
         let (agent, host) = self.supervised()?;
-        agent.start(&host, Agent::supervisor()).await?;
-        Ok(())
+        match agent.start(&host, Agent::supervisor()).await? {
+            Started::Now => Ok(()),
+            Started::Already => bail!("the agent runs already"),
+        }
     }
 
     /// Ends the agent at its next safe point.
@@ -48,7 +51,7 @@ impl Fleet {
     pub async fn kill_agent(&self) -> Result<()> {
         let Some(pid) = self.agent_process()? else { bail!("the agent does not run") };
         kill_process(Pid::from_raw(pid).context("no such number")?, Signal::KILL)?;
-        let gone = async || Ok((self.agent_process()? != Some(pid)).then_some(()));
+        let gone = async || Ok(has_ended(pid).then_some(()));
         wait::until("the agent is gone", ENDS_WITHIN, gone).await
     }
 
@@ -73,4 +76,13 @@ impl Fleet {
             let _ended = serve.wait();
         }
     }
+}
+
+/// Whether the whole process has ended. Its arguments are gone earlier, while its threads are still on their way
+/// out and whoever looks for it still finds it.
+fn has_ended(pid: i32) -> bool {
+    let Ok(stat) = std::fs::read_to_string(format!("/proc/{pid}/stat")) else { return true };
+    // The name may hold anything; the state is the first field behind it.
+    let state = stat.rsplit_once(')').and_then(|(_, fields)| fields.split_whitespace().next());
+    matches!(state, Some("Z" | "X"))
 }

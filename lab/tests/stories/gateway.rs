@@ -127,7 +127,8 @@ async fn sign_in_that_does_not_answer_is_never_open() {
     let container = format!("{}_gateway", fleet.host);
 
     // Held still, it takes connections and never answers.
-    kill_agent(&fleet);
+    // So that it mends nothing.
+    fleet.kill_agent().await.unwrap();
     docker(&["pause", &container]).unwrap();
     demand_turned_away("held still").await;
     docker(&["unpause", &container]).unwrap();
@@ -158,11 +159,4 @@ async fn sign_in_that_does_not_answer_is_never_open() {
     );
     demand_turned_away("slow").await;
     fleet.host("down").await.unwrap().done().unwrap();
-}
-
-/// Ends the agent at once, so that it mends nothing.
-fn kill_agent(fleet: &Fleet) {
-    let named = std::fs::read_to_string(fleet.agent_root().join("run/replicator-host-agent/pid")).unwrap();
-    let pid = named.split_whitespace().next().unwrap();
-    assert!(std::process::Command::new("sh").args(["-c", &format!("kill -9 {pid}")]).status().unwrap().success());
 }
