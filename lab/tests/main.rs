@@ -16,6 +16,7 @@ mod stories {
     mod broker_faults;
     mod broker_isolation;
     mod broker_link;
+    mod broker_streams;
     mod collector;
     mod gateway;
     mod one_change;

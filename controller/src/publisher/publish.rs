@@ -39,7 +39,7 @@ impl Publisher {
     pub async fn connect(folder: &FleetFolder) -> Result<Self, PublishError> {
         let keyrings = Keyrings::load(folder)?;
         let admin = link::connect(folder, Member::Admin).await?;
-        streams::ensure(&admin).await?;
+        streams::ensure(&admin, &streams::wanted()).await?;
         publish_keyrings(&admin, &keyrings).await?;
         let context = jetstream::new(link::connect(folder, Member::Controller).await?);
         Ok(Self { folder: folder.clone(), keyrings, context })

@@ -11,6 +11,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::{Registry, Unit};
 use replicator_protocol::ids::HostUid;
 
+use crate::publisher::streams::Fill;
 use crate::state;
 
 type Labels = [(&'static str, String); 1];
@@ -24,6 +25,7 @@ pub(super) struct Metrics {
     refilled: Family<Labels, Counter>,
     silent: Family<Labels, Gauge<i64, AtomicI64>>,
     clock: Family<Labels, Gauge<i64, AtomicI64>>,
+    streams: [Family<Labels, Gauge<i64, AtomicI64>>; 3],
     heard: Mutex<BTreeMap<HostUid, u64>>,
     last_round: AtomicU64,
 }
@@ -44,8 +46,13 @@ impl Metrics {
         registry.register_with_unit("host_heartbeat_age", words, Unit::Seconds, silent.clone());
         let words = "How far a host's clock is from this one; negative is behind";
         registry.register_with_unit("host_clock_offset", words, Unit::Other("milliseconds".into()), clock.clone());
+        let streams: [Family<Labels, Gauge>; 3] = Default::default();
+        let [used, room, alarm] = &streams;
+        registry.register_with_unit("broker_stream_used", "Bytes a stream holds", Unit::Bytes, used.clone());
+        registry.register_with_unit("broker_stream_room", "Bytes a stream may hold", Unit::Bytes, room.clone());
+        registry.register("broker_stream_alarm", "1 where a stream is nearly full", alarm.clone());
         let (heard, last_round) = (Mutex::default(), AtomicU64::default());
-        Self { registry, events, receipts, faults, refilled, silent, clock, heard, last_round }
+        Self { registry, events, receipts, faults, refilled, silent, clock, streams, heard, last_round }
     }
 
     /// A round of collecting came to its end.
@@ -72,6 +79,14 @@ impl Metrics {
 
     pub(super) fn refilled(&self, what: &str, count: usize) {
         self.refilled.get_or_create(&[("what", what.to_owned())]).inc_by(count as u64);
+    }
+
+    pub(super) fn fill(&self, fill: &Fill) {
+        let values = [fill.bytes, fill.room, u64::from(fill.alarms())];
+        for (family, value) in self.streams.iter().zip(values) {
+            let value = i64::try_from(value).unwrap_or(i64::MAX);
+            family.get_or_create(&[("stream", fill.stream.clone())]).set(value);
+        }
     }
 
     pub(super) fn heartbeat(&self, host: &HostUid, now: u64, clock: u64) {
@@ -103,10 +118,14 @@ mod tests {
         metrics.stored(3);
         metrics.fault("chain-gap");
         metrics.heartbeat(&host, 10_000, 9_000);
+        metrics.fill(&Fill { stream: "EVT".into(), bytes: 75, room: 100 });
         let page = metrics.page(12_500).unwrap();
         for line in [
             "replicator_events_stored_total 3".to_owned(),
             "replicator_messages_refused_total{code=\"chain-gap\"} 1".to_owned(),
+            "replicator_broker_stream_used_bytes{stream=\"EVT\"} 75".to_owned(),
+            "replicator_broker_stream_room_bytes{stream=\"EVT\"} 100".to_owned(),
+            "replicator_broker_stream_alarm{stream=\"EVT\"} 1".to_owned(),
             format!("replicator_host_heartbeat_age_seconds{{host=\"{host}\"}} 2"),
             format!("replicator_host_clock_offset_milliseconds{{host=\"{host}\"}} -1000"),
         ] {

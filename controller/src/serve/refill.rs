@@ -3,6 +3,7 @@
 //! Everything lies on the controller's side already. What the broker holds is compared with it, and only what
 //! differs is sent.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
@@ -20,7 +21,8 @@ use crate::keys::accounts::Member;
 use crate::keys::{KeysError, certificates};
 use crate::link::{self, LinkError};
 use crate::publisher::accounts::{AccountsError, push_missing};
-use crate::publisher::{PublishError, publish, streams};
+use crate::publisher::streams::{self, Ensured, Fill};
+use crate::publisher::{PublishError, publish};
 use crate::state::{self, App, Log, LogError};
 
 /// How often the broker is compared.
@@ -68,10 +70,12 @@ impl Hands {
 /// Compares for as long as it is polled.
 pub(super) async fn keep_full(parts: Parts, hands: Hands) {
     let mut last_problem = String::new();
+    let mut alarmed = BTreeSet::new();
     loop {
         match refill(&parts, &hands).await {
-            Ok(()) => {
+            Ok(fills) => {
                 last_problem.clear();
+                warn(&mut alarmed, &fills);
                 wait(&hands.admin).await;
             }
             Err(error) => {
@@ -96,15 +100,33 @@ async fn wait(client: &Client) {
     }
 }
 
-/// Compares once, streams first: what follows lies in them.
-pub(super) async fn refill(parts: &Parts, hands: &Hands) -> Result<(), RefillError> {
-    let ensured = streams::ensure(&hands.admin).await?;
-    told(parts, "streams", ensured.made.len() + ensured.corrected.len());
+/// Compares once, streams first: what follows lies in them. Returns how full they are.
+pub(super) async fn refill(parts: &Parts, hands: &Hands) -> Result<Vec<Fill>, RefillError> {
+    let Ensured { made, corrected, fills } = streams::ensure(&hands.admin, &streams::wanted()).await?;
+    told(parts, "streams", made.len() + corrected.len());
+    for stream in corrected {
+        let (stream, fields) = (stream.name, stream.fields.join(", "));
+        tracing::warn!(stream, fields, "somebody had changed a stream; it is as it has to be again");
+    }
+    fills.iter().for_each(|fill| parts.metrics.fill(fill));
+    parts.store.keep_fills(&fills, state::now())?;
     told(parts, "keyrings", publish::publish_keyrings(&hands.admin, &parts.keyrings).await?);
     told(parts, "accounts", push_missing(&parts.folder, &hands.system).await?.len());
     told(parts, "receipts", receipts(parts, hands).await?);
     told(parts, "declarations", declarations(parts, hands).await?);
-    Ok(())
+    Ok(fills)
+}
+
+/// Warns of each stream once when it gets nearly full, and again only after it was not.
+fn warn(alarmed: &mut BTreeSet<String>, fills: &[Fill]) {
+    for fill in fills {
+        if !fill.alarms() {
+            alarmed.remove(&fill.stream);
+        } else if alarmed.insert(fill.stream.clone()) {
+            let Fill { stream, bytes, room } = fill;
+            tracing::warn!(%stream, bytes, room, "a stream of the broker is nearly full ({} %)", fill.percent());
+        }
+    }
 }
 
 fn told(parts: &Parts, what: &'static str, count: usize) {

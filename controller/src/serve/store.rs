@@ -13,6 +13,8 @@ use rusqlite::{Connection, OpenFlags, OptionalExtension as _, Transaction, Trans
 use super::chain::{self, Fault, Head};
 use crate::home::{HomeError, private_folder};
 
+mod fills;
+
 /// How long another reader or writer is waited for.
 const BUSY: Duration = Duration::from_secs(5);
 
@@ -146,7 +148,8 @@ impl Store {
             connection.pragma_update(None, "journal_mode", "WAL")?;
             // A receipt frees a host's own record: what it speaks of has to outlive a power cut.
             connection.pragma_update(None, "synchronous", "FULL")?;
-            connection.execute_batch(SCHEMA)
+            connection.execute_batch(SCHEMA)?;
+            connection.execute_batch(fills::SCHEMA)
         };
         prepare().map_err(failed)?;
         Ok(Self { connection: Mutex::new(connection), path: path.to_owned() })

@@ -34,7 +34,7 @@ fn uid(digit: &str) -> HostUid {
 async fn bed() -> Result<Bed> {
     let broker = Broker::start().await?;
     let admin = link::connect(&broker.fleet, Member::Admin).await?;
-    streams::ensure(&admin).await?;
+    streams::ensure(&admin, &streams::wanted()).await?;
     let (m, a) = (uid("a"), uid("b"));
     let (mallory, alice) = (broker.host(&m).await?, broker.host(&a).await?);
     Ok(Bed { broker, admin, mallory, m, alice, a })

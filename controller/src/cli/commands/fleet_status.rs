@@ -6,6 +6,7 @@ use bytes::Bytes;
 use replicator_protocol::envelope::{Unverified, Verified, verify};
 use replicator_protocol::ids::HostUid;
 use replicator_protocol::wire::event::Heartbeat;
+use serde::Serialize;
 
 use super::events::moment;
 use crate::cli::{Context, Exit, Failure};
@@ -14,6 +15,7 @@ use crate::keys::certificates::{self, Certified};
 use crate::keys::{Keyrings, accounts};
 use crate::projections::fleet_view::{self, Heard, Row};
 use crate::projections::{HostStatus, Projections};
+use crate::publisher::streams::Fill;
 use crate::serve::Store;
 use crate::state;
 
@@ -45,9 +47,14 @@ fn status(context: &Context) -> Result<Exit, Failure> {
     let statuses = projections.hosts()?.into_iter().map(|status| (status.host.clone(), status)).collect();
     let beats = store.heartbeats()?.into_iter().map(|(uid, at, envelope)| (uid, (at, envelope))).collect();
     let rows = rows(&folder, statuses, beats, state::now())?;
+    let streams = store.fills()?.into_iter().map(|(seen, fill)| Stream { alarm: fill.alarms(), seen, fill });
+    let streams: Vec<_> = streams.collect();
     if context.ui.is_json() {
-        context.ui.json(&rows)?;
+        context.ui.json(&Whole { hosts: rows, streams })?;
         return Ok(Exit::Done);
+    }
+    for stream in streams.iter().filter(|stream| stream.alarm) {
+        context.ui.warn(nearly_full(stream));
     }
     if rows.is_empty() {
         context.ui.say("no host was admitted yet; do it with `replicator host up`");
@@ -57,6 +64,32 @@ fn status(context: &Context) -> Result<Exit, Failure> {
         context.ui.data(line)?;
     }
     Ok(Exit::Done)
+}
+
+/// The fleet as data.
+#[derive(Serialize)]
+struct Whole {
+    hosts: Vec<Row>,
+    streams: Vec<Stream>,
+}
+
+/// A stream of the broker, as `serve` saw it last.
+#[derive(Serialize)]
+struct Stream {
+    alarm: bool,
+    /// When that was, in milliseconds since the Unix epoch.
+    seen: u64,
+    #[serde(flatten)]
+    fill: Fill,
+}
+
+fn nearly_full(Stream { seen, fill, .. }: &Stream) -> String {
+    let Fill { stream, bytes, room } = fill;
+    let (percent, seen) = (fill.percent(), moment(*seen));
+    format!(
+        "the broker's stream {stream} is {percent} % full (got {bytes} bytes, have {room}), seen {seen}; \
+         see which host reports so much with `replicator events`, and that `replicator serve` runs"
+    )
 }
 
 type Beats = BTreeMap<HostUid, (u64, Bytes)>;
@@ -130,6 +163,13 @@ fn cells(row: &Row) -> [String; 7] {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn nearly_full_stream_is_told_with_both_numbers() {
+        let fill = Fill { stream: "EVT".into(), bytes: 71, room: 100 };
+        let told = nearly_full(&Stream { alarm: fill.alarms(), seen: 0, fill });
+        assert!(told.contains("EVT is 71 % full (got 71 bytes, have 100), seen 1970-01-01"), "{told}");
+    }
 
     #[test]
     fn table_is_aligned_and_says_nothing_of_what_is_unknown() {
