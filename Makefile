@@ -19,6 +19,7 @@ check:
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- -D warnings
 
-# The broker and the proxy the lab runs, pinned by hash; fetched once.
+# The broker and the proxy the lab runs, pinned by hash, and a broker that is too old; fetched once.
 lab-binaries:
 	scripts/fetch-lab-binaries.sh
+	scripts/fetch-old-broker.sh

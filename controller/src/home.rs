@@ -118,7 +118,7 @@ impl Home {
 
     /// Everything of one fleet: `fleets/<fleet>`.
     pub fn fleet(&self, fleet: &FleetName) -> FleetFolder {
-        FleetFolder { root: self.root.join("fleets").join(fleet.as_str()) }
+        FleetFolder { root: self.root.join("fleets").join(fleet.as_str()), old_broker: false }
     }
 
     /// The fleet meant: `context` where given, else the only one there is.
@@ -190,9 +190,21 @@ impl Home {
 #[derive(Debug, Clone)]
 pub struct FleetFolder {
     root: PathBuf,
+    old_broker: bool,
 }
 
 impl FleetFolder {
+    /// The same, where a broker that is too old for us is put up with: for tests.
+    #[must_use]
+    pub fn allow_old_broker(self, allowed: bool) -> Self {
+        Self { old_broker: allowed, ..self }
+    }
+
+    /// Whether a broker that is too old for us is put up with.
+    pub fn allows_old_broker(&self) -> bool {
+        self.old_broker
+    }
+
     /// The folder itself.
     pub fn root(&self) -> &Path {
         &self.root

@@ -42,6 +42,13 @@ pub fn binary() -> Result<PathBuf> {
     Ok(path)
 }
 
+/// A broker older than we accept: what `scripts/fetch-old-broker.sh` fetched, where it could.
+#[must_use]
+pub fn old_binary() -> Option<PathBuf> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/lab/bin/nats-server-old");
+    path.is_file().then_some(path)
+}
+
 /// A fleet with its broker running. Ends with the value.
 pub struct Broker {
     /// The controller's folder.
@@ -50,6 +57,7 @@ pub struct Broker {
     pub fleet: FleetFolder,
     /// Where it listens.
     pub listen: SocketAddr,
+    program: PathBuf,
     process: Option<Child>,
     // Last: the process ends before its files do.
     _folder: tempfile::TempDir,
@@ -62,7 +70,7 @@ impl Broker {
     ///
     /// Where there is no binary, or it does not come up.
     pub async fn start() -> Result<Self> {
-        Self::start_with(|| Transport::Tls { names: vec!["localhost".into()] }).await
+        Self::start_with(binary()?, &|_| Ok(()), || Transport::Tls { names: vec!["localhost".into()] }).await
     }
 
     /// The same with plain text.
@@ -71,10 +79,29 @@ impl Broker {
     ///
     /// As [`Broker::start`].
     pub async fn start_plain() -> Result<Self> {
-        Self::start_with(|| Transport::InsecureLoopback).await
+        Self::start_with(binary()?, &|_| Ok(()), || Transport::InsecureLoopback).await
     }
 
-    async fn start_with(transport: impl Fn() -> Transport) -> Result<Self> {
+    /// The same with the broker `program`, which is too old to know how often to sync.
+    ///
+    /// # Errors
+    ///
+    /// As [`Broker::start`].
+    pub async fn start_old(program: PathBuf) -> Result<Self> {
+        let known = |fleet: &FleetFolder| -> Result<()> {
+            let path = fleet.broker().join("nats.conf");
+            let text = std::fs::read_to_string(&path)?;
+            let lines = text.lines().filter(|line| !line.trim_start().starts_with("sync_interval"));
+            Ok(std::fs::write(&path, lines.collect::<Vec<_>>().join("\n"))?)
+        };
+        Self::start_with(program, &known, || Transport::InsecureLoopback).await
+    }
+
+    async fn start_with(
+        program: PathBuf,
+        prepare: &dyn Fn(&FleetFolder) -> Result<()>,
+        transport: impl Fn() -> Transport,
+    ) -> Result<Self> {
         let mut last = None;
         for _ in 0..PORTS_TRIED {
             let folder = tempfile::tempdir()?;
@@ -82,7 +109,9 @@ impl Broker {
             let listen = free_address()?;
             let wanted = Wanted { fleet: FleetName::parse("lab")?, listen, transport: transport() };
             let fleet = init(&home, &wanted, SystemTime::now().duration_since(UNIX_EPOCH)?)?;
-            let mut broker = Self { home, fleet, listen, process: None, _folder: folder };
+            prepare(&fleet)?;
+            let program = program.clone();
+            let mut broker = Self { home, fleet, listen, program, process: None, _folder: folder };
             match broker.resume().await {
                 Ok(()) => return Ok(broker),
                 Err(error) => last = Some(error),
@@ -99,7 +128,7 @@ impl Broker {
     pub async fn resume(&mut self) -> Result<()> {
         let log = File::options().create(true).append(true).open(self.log())?;
         let configuration = self.fleet.broker().join("nats.conf");
-        let mut command = Command::new(binary()?);
+        let mut command = Command::new(&self.program);
         command.arg("-c").arg(configuration).stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
         let child = self.process.insert(command.spawn().context("cannot start nats-server")?);
         let listen = self.listen;

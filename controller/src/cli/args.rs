@@ -30,6 +30,9 @@ pub struct Global {
     /// How data is printed.
     #[arg(short, long, global = true, value_enum, default_value_t)]
     pub output: Output,
+    /// Put up with a broker older than 2.12. For tests: such a broker silently ignores limits we rely on.
+    #[arg(long, global = true, hide = true)]
+    pub allow_old_broker: bool,
     /// Say nothing but data, warnings and errors.
     #[arg(short, long, global = true, conflicts_with = "verbose")]
     pub quiet: bool,

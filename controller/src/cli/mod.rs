@@ -49,7 +49,7 @@ impl Context {
     pub fn fleet(&self) -> Result<(FleetName, FleetFolder), Failure> {
         let home = self.home()?;
         let name = home.choose(self.global.context.as_ref())?;
-        let folder = home.fleet(&name);
+        let folder = home.fleet(&name).allow_old_broker(self.global.allow_old_broker);
         Ok((name, folder))
     }
 }

@@ -99,7 +99,7 @@ impl LinkError {
 ///
 /// # Errors
 ///
-/// [`LinkError`].
+/// [`LinkError`]; [`LinkError::TooOld`] unless the folder says that such a broker is put up with.
 pub async fn connect(fleet: &FleetFolder, member: Member) -> Result<Client, LinkError> {
     let settings = Settings::load(fleet)?.broker;
     let user = member.name();
@@ -120,7 +120,14 @@ pub async fn connect(fleet: &FleetFolder, member: Member) -> Result<Client, Link
     };
     let client = options.connect(addresses(&settings)?).await.map_err(|source| failed(&settings, user, source))?;
     let got = client.server_info().version;
-    if is_old(&got) { Err(LinkError::TooOld { got }) } else { Ok(client) }
+    match (is_old(&got), fleet.allows_old_broker()) {
+        (true, false) => Err(LinkError::TooOld { got }),
+        (true, true) => {
+            tracing::warn!(got, "the broker is too old for us, and is put up with");
+            Ok(client)
+        }
+        (false, _) => Ok(client),
+    }
 }
 
 fn addresses(settings: &Broker) -> Result<Vec<ServerAddr>, LinkError> {

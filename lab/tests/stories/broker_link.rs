@@ -2,6 +2,7 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
+use std::process::Stdio;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context as _, Result};
@@ -10,8 +11,10 @@ use replicator::keys::accounts::Member;
 use replicator::keys::broker::{Transport, Wanted, init};
 use replicator::keys::renewal::{Renewed, renew};
 use replicator::link::{self, LinkError};
-use replicator_lab::nats::Broker;
+use replicator_lab::fleet::binary;
+use replicator_lab::nats::{self, Broker};
 use replicator_lab::wait;
+use tokio::io::{AsyncBufReadExt as _, BufReader};
 
 fn now() -> Duration {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap()
@@ -97,5 +100,31 @@ async fn broker_older_than_2_12_is_refused_with_its_version() -> Result<()> {
     });
     let refused = link::connect(&fleet, Member::Controller).await.err().context("an old broker was accepted")?;
     assert!(matches!(&refused, LinkError::TooOld { got } if got == "2.9.10"), "{refused:?}");
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn old_broker_of_the_distribution_is_refused_and_put_up_with_on_demand() -> Result<()> {
+    let Some(program) = nats::old_binary() else {
+        eprintln!("SKIPPED: there is no old broker; run `scripts/fetch-old-broker.sh`");
+        return Ok(());
+    };
+    let broker = Broker::start_old(program).await?;
+    let run = |more: &'static [&'static str]| {
+        let mut command = tokio::process::Command::new(binary("replicator")?);
+        command.args(["serve", "--listen", "127.0.0.1:0"]).args(more).env("REPLICATOR_HOME", broker.home.root());
+        command.env("NO_COLOR", "1").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        anyhow::Ok(command.kill_on_drop(true).spawn()?)
+    };
+    let refused = tokio::time::timeout(Duration::from_secs(20), run(&[])?.wait_with_output()).await??;
+    let said = String::from_utf8_lossy(&refused.stderr);
+    assert_eq!(refused.status.code(), Some(1), "{said}");
+    assert!(said.contains("the broker is too old (got nats-server 2.") && said.contains("need 2.12"), "{said}");
+    assert!(said.contains("\nhint: install a current nats-server"), "{said}");
+    // Asked to, it goes on with it, and says so.
+    let mut allowed = run(&["--allow-old-broker"])?;
+    let mut lines = BufReader::new(allowed.stderr.take().context("no stderr")?).lines();
+    let first = tokio::time::timeout(Duration::from_secs(20), lines.next_line()).await??.context("it said nothing")?;
+    assert!(first.contains("is put up with") && first.contains("got=\"2."), "{first}");
     Ok(())
 }
