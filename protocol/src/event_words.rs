@@ -34,6 +34,7 @@ kinds! {
     LedgerSetAside = "ledger-set-aside",
     ClockFault = "clock-fault",
     OriginalKept = "original-kept",
+    EnrolmentRefused = "enrolment-refused",
 }
 
 /// What became of a resource; `unknown` for a number of a newer agent.

@@ -122,6 +122,12 @@ codes! {
     /// A proof that only the holder of the token's secret or of the sealing key can make, and that is wrong.
     WrongProof = "wrong-proof", "the other side of the enrolment has not proved what it claims",
         "enrol again with a new token; if it happens again, someone stands between";
+    /// A token that was used before, here or by the other side.
+    SpentToken = "spent-token", "the enrolment token was used before, and is good for one use",
+        "enrol again with a new token; if nobody here used this one, someone else has it";
+    /// A token past its hour.
+    ExpiredToken = "expired-token", "the enrolment token has ended",
+        "enrol again with a new token; if it was issued just now, look at the clocks";
 }
 
 impl fmt::Display for Code {

@@ -34,7 +34,7 @@ pub(super) async fn enrol(
     again: bool,
 ) -> Result<History, BootstrapError> {
     let toml = Settings::load(fleet)?.agent_broker()?;
-    let (admission, bundle) = Admission::open(fleet, host, uid, toml, state::now())?;
+    let (admission, bundle) = Admission::open(fleet, log.of_fleet(), (host, uid), toml, state::now()).await?;
     let mut arguments = vec!["enrol", "--stdio"];
     arguments.extend(again.then_some("--again"));
     let mut command = agent.command(&arguments);
@@ -47,7 +47,7 @@ pub(super) async fn enrol(
     let exchange = async {
         let bundle = Zeroizing::new(serde_json::to_vec(&bundle).map_err(BootstrapError::Bundle)?);
         send(&mut stdin, &bundle).await?;
-        let challenged = admission.introduced(&receive(&mut stdout).await?, state::now())?;
+        let challenged = admission.introduced(&receive(&mut stdout).await?, state::now()).await?;
         send(&mut stdin, challenged.challenge()).await?;
         let answered = challenged.answered(&receive(&mut stdout).await?, state::now())?;
         let jwt = accounts::admit_host(fleet, uid, answered.nats_key()).await?;

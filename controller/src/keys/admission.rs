@@ -1,8 +1,8 @@
 //! The controller's side of an enrolment: one method for each message, in the one order there is.
 //!
-//! Open, introduced, challenged, answered, granted. Each state takes the one before it by value, so that a token
-//! admits one host once and no message can be answered twice. Over a stream that the controller opened itself
-//! the token lives in memory only.
+//! Open, introduced, challenged, answered, granted. Each state takes the one before it by value, so that no message
+//! can be answered twice. That a token admits one host, once, is a matter of the fleet's log: it is issued there and
+//! spent there, by an append that only one of all who try can make. Its secret lives in memory only.
 
 use bytes::Bytes;
 use ed25519_dalek::SigningKey;
@@ -16,9 +16,12 @@ use zeroize::Zeroizing;
 use super::signing::{self, Signer};
 use super::{Keyrings, KeysError, certificates};
 use crate::home::FleetFolder;
+use crate::state::event::Hash;
+use crate::state::fleet::{TOKEN_LIFE, TokenId};
+use crate::state::{FleetEvent, FleetState, Log, LogError};
 
-/// How long a token may be used, in milliseconds.
-const TOKEN_LIFE: u64 = 60 * 60 * 1000;
+/// Times a lost race for the fleet's log is run again before giving up.
+const ATTEMPTS: usize = 10;
 
 /// An enrolment did not come to its end; the host has no certificate from it.
 #[derive(Debug, thiserror::Error)]
@@ -29,6 +32,12 @@ pub enum AdmissionError {
     /// A key could not be had.
     #[error(transparent)]
     Keys(#[from] KeysError),
+    /// The token could not be issued or spent.
+    #[error(transparent)]
+    Log(#[from] LogError),
+    /// Others enrol hosts at the same time.
+    #[error("others issue and spend tokens of this fleet at the same time")]
+    Busy,
 }
 
 impl AdmissionError {
@@ -37,6 +46,8 @@ impl AdmissionError {
         match self {
             Self::Refused(refusal) => refusal.code.hint().into(),
             Self::Keys(error) => error.hint(),
+            Self::Log(error) => error.hint(),
+            Self::Busy => "run the command again".into(),
         }
     }
 }
@@ -44,9 +55,9 @@ impl AdmissionError {
 /// A token that nobody has used yet.
 pub struct Admission {
     folder: FleetFolder,
+    log: Log<FleetState>,
     uid: HostUid,
     token: Token,
-    ends: u64,
     key: SigningKey,
 }
 
@@ -74,16 +85,16 @@ pub struct Granted {
 }
 
 impl Admission {
-    /// Mints a token for `host`, which will be `uid`, at `now` (milliseconds since the Unix epoch), and the
-    /// bundle the host is handed with it. The token ends after an hour.
+    /// Issues a token for `host`, which will be `uid`, at `now` (milliseconds since the Unix epoch), and makes the
+    /// bundle the host is handed with it. The token ends after an hour; `log` has it when this returns.
     ///
     /// # Errors
     ///
-    /// [`AdmissionError::Keys`].
-    pub fn open(
+    /// [`AdmissionError`], but for [`AdmissionError::Refused`].
+    pub async fn open(
         folder: &FleetFolder,
-        host: &HostId,
-        uid: &HostUid,
+        log: Log<FleetState>,
+        (host, uid): (&HostId, &HostUid),
         agent_toml: String,
         now: u64,
     ) -> Result<(Self, EnrolBundle), AdmissionError> {
@@ -96,20 +107,31 @@ impl Admission {
         };
         let bundle = EnrolBundle::new(&token, &keyrings.envelopes, agent_toml);
         let key = signing::load(folder, Signer::Enrol)?;
-        let ends = now.saturating_add(TOKEN_LIFE);
-        Ok((Self { folder: folder.clone(), uid: uid.clone(), token, ends, key }, bundle))
+        let issued = FleetEvent::TokenIssued {
+            id: TokenId(token.id),
+            secret: Hash(token.secret.hash()),
+            host: host.clone(),
+            uid: uid.clone(),
+            ends: now.saturating_add(TOKEN_LIFE),
+        };
+        append(&log, now, |_| Ok(issued.clone())).await?;
+        Ok((Self { folder: folder.clone(), log, uid: uid.clone(), token, key }, bundle))
     }
 
-    /// Reads the host's introduction and challenges it.
+    /// Reads the host's introduction, spends the token, and challenges the host.
     ///
     /// # Errors
     ///
-    /// [`AdmissionError::Refused`]; the token is used up.
-    pub fn introduced(self, introduction: &Bytes, now: u64) -> Result<Challenged, AdmissionError> {
-        if now > self.ends {
-            return Err(Refusal::new(Code::Expired).with("got", now).with("have", self.ends).into());
-        }
+    /// [`AdmissionError::Refused`]: with [`Code::SpentToken`] where anybody spent it before, in this process or
+    /// another; with [`Code::ExpiredToken`] after its hour. [`AdmissionError::Log`], [`AdmissionError::Busy`].
+    pub async fn introduced(self, introduction: &Bytes, now: u64) -> Result<Challenged, AdmissionError> {
+        // A stranger who knows no secret spends nobody's token.
         let introduced = enrolment::introduced(introduction, &self.token)?;
+        append(&self.log, now, |state| {
+            usable(state, &self.token, &self.uid, now)?;
+            Ok(FleetEvent::TokenSpent { id: TokenId(self.token.id) })
+        })
+        .await?;
         let exchange = introduced.challenge(*random::<32>()?, &self.key)?;
         Ok(Challenged { admission: self, exchange })
     }
@@ -155,6 +177,40 @@ impl Answered {
         let grant = self.exchange.grant(envelope.clone(), nats_jwt, &key);
         Ok(Granted { grant, certificate, certificate_envelope: envelope })
     }
+}
+
+/// Whether `token` may be used for `uid` at `now`, as the fleet's log has it.
+fn usable(state: &FleetState, token: &Token, uid: &HostUid, now: u64) -> Result<(), Refusal> {
+    let of_another = |field: &str| Refusal::new(Code::InvalidEnrolment).with("field", field);
+    let issued = state.tokens.get(&TokenId(token.id)).ok_or_else(|| of_another("token id"))?;
+    if issued.secret != token.secret.hash() || (&issued.host.0, &issued.host.1) != (&token.host, uid) {
+        return Err(of_another("token"));
+    }
+    if issued.spent {
+        return Err(Refusal::new(Code::SpentToken).with("token", TokenId(token.id)));
+    }
+    if now > issued.ends {
+        return Err(Refusal::new(Code::ExpiredToken).with("got", now).with("have", issued.ends));
+    }
+    Ok(())
+}
+
+/// Appends what `event` says of the state there is, whoever else appends at the same time.
+async fn append(
+    log: &Log<FleetState>,
+    now: u64,
+    event: impl Fn(&FleetState) -> Result<FleetEvent, Refusal>,
+) -> Result<(), AdmissionError> {
+    for _ in 0..ATTEMPTS {
+        let history = log.read().await?;
+        let event = event(&history.state)?;
+        match log.append(history, event, now).await {
+            Ok(_) => return Ok(()),
+            Err(LogError::Lost { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Err(AdmissionError::Busy)
 }
 
 /// A uid for a host: 128 random bits, never used again.

@@ -97,7 +97,8 @@ impl HostStatus {
                 | Body::StepFinished(_)
                 | Body::KeyringAccepted(_)
                 | Body::LedgerSetAside(_)
-                | Body::OriginalKept(_),
+                | Body::OriginalKept(_)
+                | Body::EnrolmentRefused(_),
             )
             | None => {}
         }

@@ -112,7 +112,8 @@ fn outcome(event: Event, at: Option<Position>, position: Position, sent: &Sent) 
         | Body::KeyringAccepted(_)
         | Body::LedgerSetAside(_)
         | Body::ClockFault(_)
-        | Body::OriginalKept(_) => None,
+        | Body::OriginalKept(_)
+        | Body::EnrolmentRefused(_) => None,
     }
 }
 

@@ -96,10 +96,13 @@ impl std::fmt::Display for Supervisor {
     }
 }
 
-/// One object of the log.
+/// The form in which entries are written: the only one there is so far.
+pub const FORM: u32 = 1;
+
+/// One object of a log: of a host's, unless said otherwise.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Entry {
+pub struct Entry<E = Event> {
     /// The form of this object.
     pub version: u32,
     /// Milliseconds since the Unix epoch, UTC; for people.
@@ -107,12 +110,7 @@ pub struct Entry {
     /// Who appended it: `user@machine`.
     pub by: String,
     /// What happened.
-    pub event: Event,
-}
-
-impl Entry {
-    /// The only form there is so far.
-    pub const VERSION: u32 = 1;
+    pub event: E,
 }
 
 /// Bytes, base64 in the log.

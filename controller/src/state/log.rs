@@ -1,32 +1,74 @@
-//! The log of one host: read whole, appended to one event at a time, by whoever is first.
+//! A log, of one host or of the fleet: read whole, appended to one event at a time, by whoever is first.
+
+use std::marker::PhantomData;
 
 use replicator_protocol::ids::HostId;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
-use super::event::{Entry, Event};
+use super::event::{Entry, FORM};
+use super::fleet::FleetState;
 use super::objects::{Created, Objects, ObjectsError};
-use super::status::{HostState, Illegal};
+use super::status::HostState;
 use super::{App, DataKey};
 use crate::home::Home;
 
-/// The provisioning log of one host.
+/// The folder of the fleet's own log, beside those of the hosts: no host can be called so.
+const FLEET: &str = "_fleet";
+
+/// What the events of a log add up to: one total function.
+pub trait Fold: Default {
+    /// What can happen.
+    type Event: Serialize + DeserializeOwned;
+
+    /// What happened, in words for whoever lost a race against it.
+    fn says(event: &Self::Event) -> String;
+
+    /// The state after `entry`.
+    ///
+    /// # Errors
+    ///
+    /// [`Illegal`] where it cannot follow.
+    fn after(self, entry: &Entry<Self::Event>) -> Result<Self, Illegal>;
+}
+
+/// An event that cannot follow what is known.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{event}` cannot follow: {because}")]
+pub struct Illegal {
+    /// What was to happen.
+    pub event: String,
+    /// Why it cannot.
+    pub because: String,
+}
+
+/// A provisioning log: of one host, unless said otherwise.
 #[derive(Clone)]
-pub struct Log {
+pub struct Log<S = HostState> {
     objects: Objects,
-    folder: String,
-    host: HostId,
+    app: App,
+    /// Whose: a host's name, or [`FLEET`].
+    name: String,
     by: String,
+    state: PhantomData<fn() -> S>,
 }
 
 /// A log as it was read: what the next event is appended after.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct History {
+#[derive(Debug, Clone, PartialEq)]
+pub struct History<S: Fold = HostState> {
     /// Every entry; number 1 first.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<Entry<S::Event>>,
     /// What they add up to.
-    pub state: HostState,
+    pub state: S,
 }
 
-impl History {
+impl<S: Fold> Default for History<S> {
+    fn default() -> Self {
+        Self { entries: Vec::new(), state: S::default() }
+    }
+}
+
+impl<S: Fold> History<S> {
     /// The number of the last entry; 0 for none.
     pub fn head(&self) -> u64 {
         self.entries.len() as u64
@@ -37,10 +79,10 @@ impl History {
 #[derive(Debug, thiserror::Error)]
 pub enum LogError {
     /// Another controller appended first; nothing was written.
-    #[error("another controller was first: {by} {what} as entry {number} of `{host}` (at {at} ms)")]
+    #[error("another controller was first: {by} {what} as entry {number} of `{log}` (at {at} ms)")]
     Lost {
-        /// The host.
-        host: HostId,
+        /// Whose: the host's, or `_fleet`.
+        log: String,
         /// The entry both wanted to make.
         number: u64,
         /// Who made it.
@@ -51,28 +93,28 @@ pub enum LogError {
         what: String,
     },
     /// An entry is missing between others.
-    #[error("entry {number} of `{host}` is missing from its provisioning log")]
+    #[error("entry {number} of `{log}` is missing from its provisioning log")]
     Gap {
-        /// The host.
-        host: HostId,
+        /// Whose: the host's, or `_fleet`.
+        log: String,
         /// The first missing one.
         number: u64,
     },
     /// An entry that is none.
-    #[error("entry {number} of `{host}` cannot be read")]
+    #[error("entry {number} of `{log}` cannot be read")]
     Entry {
-        /// The host.
-        host: HostId,
+        /// Whose: the host's, or `_fleet`.
+        log: String,
         /// Which.
         number: u64,
         /// Why.
         source: serde_json::Error,
     },
     /// An entry of a later form.
-    #[error("entry {number} of `{host}` was written by a later version (got form {got}, have {have})")]
+    #[error("entry {number} of `{log}` was written by a later version (got form {got}, have {have})")]
     Later {
-        /// The host.
-        host: HostId,
+        /// Whose: the host's, or `_fleet`.
+        log: String,
         /// Which.
         number: u64,
         /// Its form.
@@ -81,10 +123,10 @@ pub enum LogError {
         have: u32,
     },
     /// An event that cannot follow.
-    #[error("entry {number} of `{host}` is not allowed")]
+    #[error("entry {number} of `{log}` is not allowed")]
     Illegal {
-        /// The host.
-        host: HostId,
+        /// Whose: the host's, or `_fleet`.
+        log: String,
         /// Which.
         number: u64,
         /// Why.
@@ -105,7 +147,7 @@ impl LogError {
             Self::Lost { .. } => "run the command again: it goes on from there".into(),
             Self::Gap { .. } | Self::Entry { .. } => "restore the state folder from a backup".into(),
             Self::Later { .. } => "upgrade this controller".into(),
-            Self::Illegal { host, .. } => format!("see where it stands with `replicator host show {host}`"),
+            Self::Illegal { .. } => "see where it stands with `replicator host show`".into(),
             Self::Objects(error) => error.hint(),
             Self::Key(error) => error.hint(),
         }
@@ -125,7 +167,14 @@ impl Log {
 
     /// The log of `host` in `objects`; `by` is who appends.
     pub fn new(objects: Objects, app: &App, host: &HostId, by: String) -> Self {
-        Self { objects, folder: format!("{app}/{host}/log"), host: host.clone(), by }
+        Self { objects, app: app.clone(), name: host.to_string(), by, state: PhantomData }
+    }
+
+    /// The log of what belongs to no one host, beside this one.
+    #[must_use]
+    pub fn of_fleet(&self) -> Log<FleetState> {
+        let Self { objects, app, by, .. } = self.clone();
+        Log { objects, app, name: FLEET.into(), by, state: PhantomData }
     }
 
     /// The hosts of `app` with a log, sorted.
@@ -138,18 +187,20 @@ impl Log {
         let (_, folders) = Objects::local(&home.state(), "state", key)?.list(app.as_str()).await?;
         Ok(folders.iter().filter_map(|name| HostId::parse(name).ok()).collect())
     }
+}
 
+impl<S: Fold> Log<S> {
     /// Reads every entry.
     ///
     /// # Errors
     ///
     /// [`LogError`]; the log is as it was.
-    pub async fn read(&self) -> Result<History, LogError> {
-        let (objects, _) = self.objects.list(&self.folder).await?;
+    pub async fn read(&self) -> Result<History<S>, LogError> {
+        let (objects, _) = self.objects.list(&self.folder()).await?;
         let mut history = History::default();
         for (number, name) in (1..).zip(&objects) {
             if *name != object(number) {
-                return Err(LogError::Gap { host: self.host.clone(), number });
+                return Err(LogError::Gap { log: self.name.clone(), number });
             }
             history = self.follow(history, self.entry(number).await?)?;
         }
@@ -161,47 +212,52 @@ impl Log {
     /// # Errors
     ///
     /// [`LogError::Lost`]: who was first, and with what; read again. [`LogError::Illegal`]: nothing was written.
-    pub async fn append(&self, history: History, event: Event, at: u64) -> Result<History, LogError> {
+    pub async fn append(&self, history: History<S>, event: S::Event, at: u64) -> Result<History<S>, LogError> {
         let number = history.head() + 1;
-        let entry = Entry { version: Entry::VERSION, at, by: self.by.clone(), event };
+        let entry = Entry { version: FORM, at, by: self.by.clone(), event };
         let bytes = serde_json::to_vec(&entry).map_err(|source| self.unreadable(number, source))?;
         let after = self.follow(history, entry)?;
         match self.objects.create(&self.path(number), &bytes).await? {
             Created::Made => Ok(after),
             Created::Taken => {
                 let first = self.entry(number).await?;
-                let what = first.event.says();
-                Err(LogError::Lost { host: self.host.clone(), number, by: first.by, at: first.at, what })
+                let what = S::says(&first.event);
+                Err(LogError::Lost { log: self.name.clone(), number, by: first.by, at: first.at, what })
             }
         }
     }
 
-    fn follow(&self, history: History, entry: Entry) -> Result<History, LogError> {
+    fn follow(&self, history: History<S>, entry: Entry<S::Event>) -> Result<History<S>, LogError> {
         let number = history.head() + 1;
         let History { mut entries, state } = history;
-        let illegal = |source| LogError::Illegal { host: self.host.clone(), number, source };
+        let illegal = |source| LogError::Illegal { log: self.name.clone(), number, source };
         let state = state.after(&entry).map_err(illegal)?;
         entries.push(entry);
         Ok(History { entries, state })
     }
 
-    async fn entry(&self, number: u64) -> Result<Entry, LogError> {
-        let gap = || LogError::Gap { host: self.host.clone(), number };
+    async fn entry(&self, number: u64) -> Result<Entry<S::Event>, LogError> {
+        let gap = || LogError::Gap { log: self.name.clone(), number };
         let bytes = self.objects.read(&self.path(number)).await?.ok_or_else(gap)?;
-        let entry: Entry = serde_json::from_slice(&bytes).map_err(|source| self.unreadable(number, source))?;
-        if entry.version == Entry::VERSION {
+        let entry: Entry<S::Event> =
+            serde_json::from_slice(&bytes).map_err(|source| self.unreadable(number, source))?;
+        if entry.version == FORM {
             Ok(entry)
         } else {
-            Err(LogError::Later { host: self.host.clone(), number, got: entry.version, have: Entry::VERSION })
+            Err(LogError::Later { log: self.name.clone(), number, got: entry.version, have: FORM })
         }
     }
 
     fn unreadable(&self, number: u64, source: serde_json::Error) -> LogError {
-        LogError::Entry { host: self.host.clone(), number, source }
+        LogError::Entry { log: self.name.clone(), number, source }
     }
 
     fn path(&self, number: u64) -> String {
-        format!("{}/{}", self.folder, object(number))
+        format!("{}/{}", self.folder(), object(number))
+    }
+
+    fn folder(&self) -> String {
+        format!("{}/{}/log", self.app, self.name)
     }
 }
 

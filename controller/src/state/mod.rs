@@ -4,6 +4,7 @@
 //! them. There is no other copy of the state, no lock, and nothing here is ever written twice.
 
 pub mod event;
+pub mod fleet;
 pub mod known;
 pub mod log;
 pub mod objects;
@@ -16,7 +17,8 @@ use replicator_protocol::ids::{HostId, InvalidId};
 use serde::{Deserialize, Serialize};
 
 pub use event::{Entry, Event};
-pub use log::{History, Log, LogError};
+pub use fleet::{FleetEvent, FleetState};
+pub use log::{History, Illegal, Log, LogError};
 pub use objects::{Objects, ObjectsError};
 pub use seal::{DataKey, DataKeyError};
 pub use status::{HostState, Status};

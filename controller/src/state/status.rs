@@ -10,6 +10,7 @@ use replicator_protocol::wire::event::ApplyReported;
 
 use super::event::{Entry, Event, Supervisor};
 use super::known::{self, Known};
+use super::log::{Fold, Illegal};
 
 /// How far a host has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -85,14 +86,16 @@ pub struct HostState {
     pub known: BTreeMap<ResourceId, Known>,
 }
 
-/// An event that cannot follow what is known.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{event}` cannot follow: {because}")]
-pub struct Illegal {
-    /// What was to happen.
-    pub event: String,
-    /// Why it cannot.
-    pub because: String,
+impl Fold for HostState {
+    type Event = Event;
+
+    fn says(event: &Event) -> String {
+        event.says()
+    }
+
+    fn after(self, entry: &Entry) -> Result<Self, Illegal> {
+        self.after_entry(entry)
+    }
 }
 
 impl HostState {
@@ -109,12 +112,7 @@ impl HostState {
         })
     }
 
-    /// The state after `entry`.
-    ///
-    /// # Errors
-    ///
-    /// [`Illegal`] where it cannot follow.
-    pub fn after(self, entry: &Entry) -> Result<Self, Illegal> {
+    fn after_entry(self, entry: &Entry) -> Result<Self, Illegal> {
         let illegal = |because: &str| Illegal { event: entry.event.says(), because: because.into() };
         let status = self.status;
         match (&entry.event, status) {

@@ -8,14 +8,15 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use replicator_protocol::enrolment::{EnrolBundle, FRAME_MAX};
-use replicator_protocol::wire::event::Enrolled;
 use replicator_protocol::wire::event::event::Body;
+use replicator_protocol::wire::event::{Enrolled, EnrolmentRefused};
 use zeroize::Zeroizing;
 
 use super::failure::Failure;
 use super::output;
 use crate::clock::{Clock, SystemClock};
 use crate::config::Layout;
+use crate::keys::Membership;
 use crate::keys::enrolment::{EnrolError, Enrolment, missing};
 use crate::ledger::{self, Ledger};
 
@@ -30,24 +31,47 @@ pub(super) fn over_stdio(layout: &Layout, again: bool) -> Result<(), Failure> {
     }
     let clock = SystemClock;
     let now = clock.wall_time();
-    let (mut enrolment, introduction) = Enrolment::begin(layout, &bundle, missing(), (now, again))?;
+    let told = |error| refused(layout, &bundle, error);
+    let (mut enrolment, introduction) = Enrolment::begin(layout, &bundle, missing(), (now, again)).map_err(told)?;
     send(&mut stdout, &introduction)?;
     let challenge = Bytes::from(receive(&mut stdin, "the challenge")?);
-    let answer = enrolment.answer(&challenge)?;
+    let answer = enrolment.answer(&challenge).map_err(told)?;
     send(&mut stdout, &answer)?;
     let grant = Bytes::from(receive(&mut stdin, "the grant")?);
-    let membership = enrolment.finish(&grant)?;
+    let membership = enrolment.finish(&grant).map_err(told)?;
 
     let mut ledger = Ledger::open(&layout.ledger(), &membership.uid, Arc::new(clock))?;
     let enrolled = Enrolled {
         fleet: membership.fleet.to_string(),
         host: membership.host.to_string(),
         root: membership.root().map(|root| Bytes::copy_from_slice(&root.0)).unwrap_or_default(),
-        token_id: bundle.token().map(|token| Bytes::copy_from_slice(&token.id)).unwrap_or_default(),
+        token_id: token_id(&bundle),
     };
     ledger.append(None, vec![Body::Enrolled(enrolled)])?;
     output::talk(&format!("Enrolled as {} of fleet {}", membership.host, membership.fleet));
     Ok(())
+}
+
+fn token_id(bundle: &EnrolBundle) -> Bytes {
+    bundle.token().map(|token| Bytes::copy_from_slice(&token.id)).unwrap_or_default()
+}
+
+/// What is shown of `error`. A refusal is an event of a host that is a member: somebody tried.
+fn refused(layout: &Layout, bundle: &EnrolBundle, error: EnrolError) -> Failure {
+    let EnrolError::Refused(refusal) = &error else { return error.into() };
+    let code = refusal.code.as_str().to_owned();
+    let fields = refusal.fields.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
+    let body = Body::EnrolmentRefused(EnrolmentRefused { code, fields, token_id: token_id(bundle) });
+    let recorded = || -> Result<(), Failure> {
+        let Ok(membership) = Membership::load(&layout.trust()) else { return Ok(()) };
+        let mut ledger = Ledger::open(&layout.ledger(), &membership.uid, Arc::new(SystemClock))?;
+        ledger.append(None, vec![body])?;
+        Ok(())
+    };
+    match recorded() {
+        Ok(()) => error.into(),
+        Err(unrecorded) => Failure::from(error).caused_by(&unrecorded),
+    }
 }
 
 impl From<EnrolError> for Failure {
@@ -88,7 +112,14 @@ fn send(stream: &mut impl Write, frame: &Bytes) -> Result<(), Failure> {
 
 #[cfg(test)]
 mod tests {
+    use prost::Message as _;
+    use replicator_protocol::enrolment::{Token, TokenSecret};
+    use replicator_protocol::refusal::{Code, Refusal};
+    use replicator_protocol::wire::event::Event;
+
     use super::*;
+    use crate::ledger::Reader;
+    use crate::testing;
 
     #[test]
     fn frame_comes_back_as_it_was_sent() {
@@ -105,5 +136,30 @@ mod tests {
     fn frame_above_the_limit_is_refused_before_it_is_read() {
         let error = receive(&mut &[0xff, 0xff, 0xff, 0xff][..], "the bundle").unwrap_err();
         assert!(error.to_string().contains("larger than a frame"));
+    }
+
+    #[test]
+    fn refused_enrolment_of_a_member_is_an_event_with_its_code() {
+        let at = tempfile::tempdir().unwrap();
+        let layout = Layout::new(at.path());
+        layout.make_folders().unwrap();
+        let me = testing::membership();
+        let token =
+            Token { id: [4; 16], secret: TokenSecret::new([2; 32]), fleet: me.fleet.clone(), host: me.host.clone() };
+        let bundle = EnrolBundle::new(&token, &[], String::new());
+        let spent = || EnrolError::Refused(Refusal::new(Code::SpentToken).with("token", "04"));
+        let shown = refused(&layout, &bundle, spent()).to_string();
+        assert!(shown.starts_with("refused (spent-token): "), "{shown}");
+        assert!(!layout.ledger_database().exists(), "who is no member has no ledger");
+        me.keep(&layout.trust()).unwrap();
+        let shown = refused(&layout, &bundle, spent()).to_string();
+        assert!(shown.starts_with("refused (spent-token): ") && !shown.contains("caused by"), "{shown}");
+        let entries = Reader::open(&layout.ledger_database()).unwrap().unwrap().read_after(0, 10).unwrap();
+        let event = Event::decode(entries.last().unwrap().payload.clone()).unwrap();
+        let Some(Body::EnrolmentRefused(told)) = event.body else { panic!("{event:?}") };
+        assert_eq!(
+            (told.code.as_str(), &told.token_id[..], told.fields["token"].as_str()),
+            ("spent-token", &[4; 16][..], "04")
+        );
     }
 }

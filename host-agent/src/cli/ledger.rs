@@ -1,5 +1,7 @@
 //! `ledger show`, `ledger verify` and `ledger replay`.
 
+use std::collections::BTreeMap;
+
 use prost::Message as _;
 use replicator_protocol::event_words;
 use replicator_protocol::wire::event::Event;
@@ -56,10 +58,8 @@ fn says(body: &Body) -> String {
         Body::AgentStarted(body) => format!("agent {}, {}", body.agent_version, body.supervisor),
         Body::Enrolled(body) => format!("{} of fleet {}", body.host, body.fleet),
         Body::DeclarationAccepted(body) => format!("{} resources", body.resources),
-        Body::DeclarationRefused(body) => {
-            let fields = body.fields.iter().map(|(name, value)| format!("{name} {value}")).collect::<Vec<_>>();
-            format!("{} {}", body.code, fields.join(", ")).trim_end().to_owned()
-        }
+        Body::DeclarationRefused(body) => refused(&body.code, &body.fields),
+        Body::EnrolmentRefused(body) => refused(&body.code, &body.fields),
         Body::DeclarationSuperseded(body) => format!("sequences {} to {}", body.first, body.last),
         Body::Equivocation(body) => format!("{} and {}", short(&body.accepted), short(&body.other)),
         Body::StepsPlanned(body) => {
@@ -81,6 +81,11 @@ fn says(body: &Body) -> String {
         Body::ClockFault(body) => format!("{}: {} ms", body.source, body.offset),
         Body::OriginalKept(body) => format!("{} {}", body.resource, body.path),
     }
+}
+
+fn refused(code: &str, fields: &BTreeMap<String, String>) -> String {
+    let fields = fields.iter().map(|(name, value)| format!("{name} {value}")).collect::<Vec<_>>();
+    format!("{code} {}", fields.join(", ")).trim_end().to_owned()
 }
 
 fn short(hash: &[u8]) -> String {

@@ -17,6 +17,7 @@ use replicator_protocol::wire::enrolment::{Abilities, Introduction};
 use super::KeyError;
 use super::host_key::{HostKeys, new_seed};
 use super::membership::{Membership, MembershipError};
+use super::spent;
 use super::trusted::Trusted;
 use crate::config::{Config, ConfigError, Layout};
 use crate::durable::{self, FileError};
@@ -62,14 +63,14 @@ pub struct Enrolment {
 }
 
 impl Enrolment {
-    /// Begins: makes this host's keys and introduces it. Returns the introduction to send.
+    /// Begins: spends the token, makes this host's keys and introduces it. Returns the introduction to send.
     ///
     /// `now` is in milliseconds since the Unix epoch; `missing` says in words what this host lacks. A host that
     /// is a member already is enrolled again only where the operator says so (`again`).
     ///
     /// # Errors
     ///
-    /// See [`EnrolError`].
+    /// See [`EnrolError`]; with the code `spent-token` where this host has used the token before.
     pub fn begin(
         layout: &Layout,
         bundle: &EnrolBundle,
@@ -86,6 +87,7 @@ impl Enrolment {
         let (keyring, keyrings) = bundle.keyring()?;
         let token = bundle.token()?;
         layout.make_folders()?;
+        spent::spend(&layout.trust(), &token)?;
         let keys = HostKeys::make(&layout.keys())?;
         let draft = Introduction {
             identity_key: Bytes::copy_from_slice(keys.identity().verifying_key().as_bytes()),
@@ -195,19 +197,19 @@ mod tests {
 
     const TOML: &str = "[broker]\nurls = ['nats://127.0.0.1:4222']\ninsecure_loopback = true\n";
 
-    fn token() -> Token {
+    fn token(id: u8) -> Token {
         let me = testing::membership();
-        Token { id: [1; 16], secret: TokenSecret::new([2; 32]), fleet: me.fleet, host: me.host }
+        Token { id: [id; 16], secret: TokenSecret::new([2; 32]), fleet: me.fleet, host: me.host }
     }
 
-    fn bundle() -> EnrolBundle {
-        EnrolBundle::new(&token(), &[testing::keyring_document(1, 1, testing::root_key())], TOML.into())
+    fn bundle(id: u8) -> EnrolBundle {
+        EnrolBundle::new(&token(id), &[testing::keyring_document(1, 1, testing::root_key())], TOML.into())
     }
 
-    fn enrolled(layout: &Layout, again: bool) -> Result<Membership, EnrolError> {
-        let (mut host, introduction) = Enrolment::begin(layout, &bundle(), vec![], (0, again))?;
+    fn enrolled(layout: &Layout, id: u8, again: bool) -> Result<Membership, EnrolError> {
+        let (mut host, introduction) = Enrolment::begin(layout, &bundle(id), vec![], (0, again))?;
         let key = testing::enrol_key();
-        let challenged = introduced(&introduction, &token())?.challenge([5; 32], &key)?;
+        let challenged = introduced(&introduction, &token(id))?.challenge([5; 32], &key)?;
         let answer = host.answer(&challenged.envelope)?;
         let answered = challenged.answered(&answer)?;
         let (_, certificate) = answered.certify(&testing::membership().uid, 1, &key);
@@ -218,7 +220,7 @@ mod tests {
     fn enrolled_host_knows_who_it_is_and_whom_it_believes() {
         let at = tempfile::tempdir().unwrap();
         let layout = Layout::new(at.path());
-        let membership = enrolled(&layout, false).unwrap();
+        let membership = enrolled(&layout, 1, false).unwrap();
         assert_eq!(membership, testing::membership());
         assert_eq!(Membership::load(&layout.trust()).unwrap(), membership);
         assert_eq!(Trusted::load(&layout.trust(), membership.root().unwrap()).unwrap().keyring().version(), 1);
@@ -230,18 +232,33 @@ mod tests {
     fn enrolling_again_needs_the_operators_word() {
         let at = tempfile::tempdir().unwrap();
         let layout = Layout::new(at.path());
-        enrolled(&layout, false).unwrap();
-        assert!(matches!(enrolled(&layout, false), Err(EnrolError::AlreadyEnrolled(_))));
-        assert!(enrolled(&layout, true).is_ok());
+        enrolled(&layout, 1, false).unwrap();
+        assert!(matches!(enrolled(&layout, 2, false), Err(EnrolError::AlreadyEnrolled(_))));
+        assert!(enrolled(&layout, 2, true).is_ok(), "what was refused spent nothing");
+    }
+
+    #[test]
+    fn token_that_was_used_here_is_refused_whatever_came_of_it() {
+        let at = tempfile::tempdir().unwrap();
+        let layout = Layout::new(at.path());
+        let code = |result: Result<Membership, EnrolError>| match result {
+            Err(EnrolError::Refused(refusal)) => refusal.code,
+            other => panic!("{other:?}"),
+        };
+        Enrolment::begin(&layout, &bundle(1), vec![], (0, false)).map(drop).unwrap();
+        assert_eq!(code(enrolled(&layout, 1, false)), Code::SpentToken, "it was cut off, and is spent");
+        enrolled(&layout, 2, false).unwrap();
+        assert_eq!(code(enrolled(&layout, 2, true)), Code::SpentToken);
+        assert!(enrolled(&layout, 3, true).is_ok(), "the control: with a new token it is enrolled again");
     }
 
     #[test]
     fn grant_by_a_stranger_makes_no_member() {
         let at = tempfile::tempdir().unwrap();
         let layout = Layout::new(at.path());
-        let (mut host, introduction) = Enrolment::begin(&layout, &bundle(), vec![], (0, false)).unwrap();
+        let (mut host, introduction) = Enrolment::begin(&layout, &bundle(1), vec![], (0, false)).unwrap();
         let key = testing::enrol_key();
-        let challenged = introduced(&introduction, &token()).unwrap().challenge([5; 32], &key).unwrap();
+        let challenged = introduced(&introduction, &token(1)).unwrap().challenge([5; 32], &key).unwrap();
         let answered = {
             let answer = host.answer(&challenged.envelope).unwrap();
             challenged.answered(&answer).unwrap()

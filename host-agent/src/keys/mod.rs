@@ -7,6 +7,7 @@ pub mod enrolment;
 pub mod host_key;
 mod membership;
 mod opener;
+mod spent;
 pub mod trusted;
 
 pub use membership::{Membership, MembershipError};

@@ -1,5 +1,6 @@
 //! `replicator events`: what hosts said, as the collector stored it.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use clap::builder::PossibleValuesParser;
@@ -221,10 +222,8 @@ fn says(body: &Body) -> String {
         Body::AgentStarted(body) => format!("agent {}, {}", body.agent_version, body.supervisor),
         Body::Enrolled(body) => format!("as {} of fleet {}", body.host, body.fleet),
         Body::DeclarationAccepted(body) => format!("{} resources", body.resources),
-        Body::DeclarationRefused(body) => {
-            let fields = body.fields.iter().map(|(name, value)| format!(" {name} {value}")).collect::<String>();
-            format!("{}{fields}", body.code)
-        }
+        Body::DeclarationRefused(body) => refused(&body.code, &body.fields),
+        Body::EnrolmentRefused(body) => refused(&body.code, &body.fields),
         Body::DeclarationSuperseded(body) => format!("sequences {} to {}", body.first, body.last),
         Body::Equivocation(_) => "two declarations of one number".into(),
         Body::StepsPlanned(body) => format!("{} steps in {}", body.steps.len(), body.module),
@@ -243,6 +242,11 @@ fn says(body: &Body) -> String {
         Body::ClockFault(body) => format!("{} ms off, by {}", body.offset, body.source),
         Body::OriginalKept(body) => format!("{} for {}", body.path, body.resource),
     }
+}
+
+fn refused(code: &str, fields: &BTreeMap<String, String>) -> String {
+    let fields = fields.iter().map(|(name, value)| format!(" {name} {value}")).collect::<String>();
+    format!("{code}{fields}")
 }
 
 /// Milliseconds since the Unix epoch as a time, to the second.

@@ -1,14 +1,21 @@
 use std::time::Duration;
 
-use replicator_protocol::enrolment::{answer, granted, introduce};
+use replicator_protocol::enrolment::{TokenSecret, answer, granted, introduce};
 use replicator_protocol::sealed_box::SealingSecretKey;
 use replicator_protocol::wire::enrolment::Introduction;
 
 use super::*;
 use crate::home::Home;
 use crate::keys::broker::{Transport, Wanted, init};
+use crate::state::App;
 
 const NOW: u64 = 1_800_000_000_000;
+
+/// A handle of its own on the fleet's log, as another process has.
+fn log(at: &tempfile::TempDir) -> Log<FleetState> {
+    let (home, app) = (Home::at(at.path().join("home")).unwrap(), App::parse("lab").unwrap());
+    Log::local(&home, &app, &HostId::parse("web-1").unwrap()).unwrap().of_fleet()
+}
 
 fn fleet(at: &tempfile::TempDir) -> FleetFolder {
     let wanted = Wanted {
@@ -40,22 +47,29 @@ fn about(host: &Host) -> Introduction {
     }
 }
 
-fn open(fleet: &FleetFolder) -> (Admission, EnrolBundle, HostUid) {
+async fn open(at: &tempfile::TempDir, fleet: &FleetFolder) -> (Admission, EnrolBundle, HostUid) {
     let uid = new_uid().unwrap();
     let name = HostId::parse("web-1").unwrap();
-    let (admission, bundle) = Admission::open(fleet, &name, &uid, String::new(), NOW).unwrap();
+    let (admission, bundle) = Admission::open(fleet, log(at), (&name, &uid), String::new(), NOW).await.unwrap();
     (admission, bundle, uid)
 }
 
-#[test]
-fn admitted_host_holds_a_certificate_that_is_kept_and_believed() {
+fn code(refused: Option<AdmissionError>) -> Code {
+    match refused {
+        Some(AdmissionError::Refused(refusal)) => refusal.code,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn admitted_host_holds_a_certificate_that_is_kept_and_believed() {
     let at = tempfile::tempdir().unwrap();
     let (fleet, host) = (fleet(&at), host());
-    let (admission, bundle, uid) = open(&fleet);
+    let (admission, bundle, uid) = open(&at, &fleet).await;
     let (token, (keyring, _)) = (bundle.token().unwrap(), bundle.keyring().unwrap());
     let told = about(&host);
     let introduction = introduce(told.clone(), &token, &host.identity);
-    let challenged = admission.introduced(&introduction, NOW).unwrap();
+    let challenged = admission.introduced(&introduction, NOW).await.unwrap();
     let own = (&host.identity, &host.sealing);
     let reply = answer(challenged.challenge(), &introduction, own, &keyring.at(NOW)).unwrap();
     let answered = challenged.answered(&reply, NOW).unwrap();
@@ -74,21 +88,77 @@ fn admitted_host_holds_a_certificate_that_is_kept_and_believed() {
     assert!(certificates::load(&fleet, &uid, &keyring).unwrap().is_none());
 }
 
-#[test]
-fn token_ends_after_an_hour() {
+#[tokio::test]
+async fn token_ends_after_an_hour() {
     let at = tempfile::tempdir().unwrap();
     let (fleet, host) = (fleet(&at), host());
-    let (admission, bundle, _) = open(&fleet);
+    let (admission, bundle, _) = open(&at, &fleet).await;
     let introduction = introduce(about(&host), &bundle.token().unwrap(), &host.identity);
-    let refused = admission.introduced(&introduction, NOW + TOKEN_LIFE + 1).err().unwrap();
-    assert!(matches!(refused, AdmissionError::Refused(refusal) if refusal.code == Code::Expired));
+    let refused = admission.introduced(&introduction, NOW + TOKEN_LIFE + 1).await;
+    assert_eq!(code(refused.err()), Code::ExpiredToken);
 }
 
-#[test]
-fn introduction_made_with_another_token_is_refused() {
+#[tokio::test]
+async fn introduction_made_with_another_token_is_refused() {
     let at = tempfile::tempdir().unwrap();
     let (fleet, host) = (fleet(&at), host());
-    let ((admission, _, _), (_, other, _)) = (open(&fleet), open(&fleet));
+    let ((admission, _, _), (_, other, _)) = (open(&at, &fleet).await, open(&at, &fleet).await);
     let introduction = introduce(about(&host), &other.token().unwrap(), &host.identity);
-    assert!(matches!(admission.introduced(&introduction, NOW), Err(AdmissionError::Refused(_))));
+    assert_eq!(code(admission.introduced(&introduction, NOW).await.err()), Code::InvalidEnrolment);
+}
+
+#[tokio::test]
+async fn token_is_refused_the_second_time_in_another_process_too() {
+    let at = tempfile::tempdir().unwrap();
+    let (fleet, host) = (fleet(&at), host());
+    let (admission, bundle, uid) = open(&at, &fleet).await;
+    let token = || bundle.token().unwrap();
+    let elsewhere = || Admission {
+        folder: fleet.clone(),
+        log: log(&at),
+        uid: uid.clone(),
+        token: token(),
+        key: signing::load(&fleet, Signer::Enrol).unwrap(),
+    };
+    let introduction = introduce(about(&host), &token(), &host.identity);
+    // Who does not know the secret spends nothing.
+    let stranger = Token { secret: TokenSecret::new([9; 32]), ..token() };
+    let forged = introduce(about(&host), &stranger, &host.identity);
+    assert_eq!(code(elsewhere().introduced(&forged, NOW).await.err()), Code::WrongProof);
+    let first = admission.introduced(&introduction, NOW).await;
+    assert!(first.is_ok(), "the control: it is good once");
+    assert_eq!(code(elsewhere().introduced(&introduction, NOW).await.err()), Code::SpentToken);
+    // Both at once: one of them.
+    let (one, two, three) = {
+        let (_, bundle, uid) = open(&at, &fleet).await;
+        let at_once = || Admission { uid: uid.clone(), token: bundle.token().unwrap(), ..elsewhere() };
+        let introduction = introduce(about(&host), &bundle.token().unwrap(), &host.identity);
+        tokio::join!(
+            at_once().introduced(&introduction, NOW),
+            at_once().introduced(&introduction, NOW),
+            at_once().introduced(&introduction, NOW),
+        )
+    };
+    let refused: Vec<_> =
+        [one, two, three].into_iter().filter_map(Result::err).map(|error| code(Some(error))).collect();
+    assert_eq!(refused, [Code::SpentToken; 2]);
+}
+
+#[tokio::test]
+async fn no_secret_of_a_token_is_in_the_log() {
+    let at = tempfile::tempdir().unwrap();
+    let fleet = fleet(&at);
+    let (_, bundle, _) = open(&at, &fleet).await;
+    let history = log(&at).read().await.unwrap();
+    let text = serde_json::to_string(&history.entries).unwrap();
+    let bundle = serde_json::to_value(&bundle).unwrap();
+    assert!(text.contains(bundle["token_id"].as_str().unwrap()), "the control");
+    assert!(!text.contains(bundle["token_secret"].as_str().unwrap()));
+    assert!(text.contains(&bundle_hash(&bundle)), "{text}");
+}
+
+/// SHA-256 of the secret in a bundle, hex.
+fn bundle_hash(bundle: &serde_json::Value) -> String {
+    let secret = hex::decode(bundle["token_secret"].as_str().unwrap()).unwrap();
+    replicator_protocol::ids::Digest::of(&secret).to_string()
 }

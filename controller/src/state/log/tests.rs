@@ -8,8 +8,8 @@ use replicator_protocol::wire::declaration::{File, file::Body, resource};
 use replicator_protocol::wire::event::{Action, ApplyReported, Outcome, ResourceResult};
 
 use super::*;
-use crate::state::Status;
 use crate::state::event::{Blob, Hash};
+use crate::state::{Event, Status};
 
 const UID: &str = "00112233445566778899aabbccddeeff";
 

@@ -89,7 +89,8 @@ impl super::Fold for Resources {
                 | Body::DriftFound(_)
                 | Body::KeyringAccepted(_)
                 | Body::LedgerSetAside(_)
-                | Body::ClockFault(_),
+                | Body::ClockFault(_)
+                | Body::EnrolmentRefused(_),
             )
             | None => {}
         }

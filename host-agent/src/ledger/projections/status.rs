@@ -150,7 +150,8 @@ impl Fold for Status {
             | Body::DeclarationSuperseded(_)
             | Body::StepsPlanned(_)
             | Body::LedgerSetAside(_)
-            | Body::OriginalKept(_) => {}
+            | Body::OriginalKept(_)
+            | Body::EnrolmentRefused(_) => {}
         }
     }
 }
