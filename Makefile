@@ -1,6 +1,6 @@
 # The two commands the README names are `make demo` and `make test`; CI runs the second and nothing else.
 
-.PHONY: demo demo-down test check lab-binaries
+.PHONY: demo demo-down test soak check lab-binaries
 
 # This machine as a host, with one repository on it. As root; asks before it installs anything, unless YES=1.
 demo:
@@ -14,6 +14,10 @@ demo-down:
 test: check lab-binaries
 	cargo build --workspace
 	cargo test --workspace
+
+# What is too long for every change: mutants, and the lab over and over. Writes docs/soak/COMMIT.md.
+soak: check lab-binaries
+	scripts/soak.sh
 
 check:
 	cargo fmt --all --check

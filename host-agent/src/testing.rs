@@ -30,11 +30,16 @@ pub(crate) fn public(key: &SigningKey) -> Bytes {
 
 /// A keyring of fleet `lab` with one key for each role.
 pub(crate) fn keyring_document(version: u64, epoch: u64, root: SigningKey) -> Bytes {
+    scoped_keyring_document(version, epoch, root, &[])
+}
+
+/// The same, whose keys may speak about `hosts` alone; about all where there are none.
+pub(crate) fn scoped_keyring_document(version: u64, epoch: u64, root: SigningKey, hosts: &[&str]) -> Bytes {
     let key = |key: &SigningKey, role: keyring::Role| keyring::Key {
         public_key: public(key),
         role: role.into(),
         not_after: None,
-        hosts: vec![],
+        hosts: hosts.iter().map(ToString::to_string).collect(),
     };
     let keys = vec![
         key(&declare_key(), keyring::Role::Declare),

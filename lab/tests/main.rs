@@ -27,6 +27,8 @@ mod stories {
     mod secrets_stay_hidden;
 }
 
+mod mutants;
+
 /// A file in a folder of tests that nobody listed would be compiled by nobody.
 #[test]
 fn every_test_file_is_listed() {

@@ -117,6 +117,8 @@ fn higher_level_missing_kind_and_dotted_name_are_refused_whole() {
     let mut dotted = good;
     dotted.resources[0].name = "net.work".into();
     assert_eq!(code(&dotted), Code::InvalidDeclaration);
+    let one_fault = declaration(vec![container("a.web", "web", joins("base"))]);
+    assert_eq!(code(&one_fault.to_wire()), Code::InvalidDeclaration);
 }
 
 #[test]

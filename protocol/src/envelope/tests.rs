@@ -112,9 +112,12 @@ fn oversized_and_overloaded_envelopes_are_refused_before_any_signature() {
 
 #[test]
 fn bytes_that_are_no_envelope_are_refused() {
-    for bytes in [&b""[..], b"\xff", b"hello", b"{}"] {
-        assert!(code::<Declaration>(Bytes::from_static(bytes), &trusting(&[1], 1)).is_some(), "{bytes:?}");
+    for bytes in [&b"\xff"[..], b"hello", b"{}"] {
+        let code = code::<Declaration>(Bytes::from_static(bytes), &trusting(&[1], 1));
+        assert_eq!(code, Some(Code::MalformedEnvelope), "{bytes:?}");
     }
+    // No bytes are an envelope without a signature.
+    assert_eq!(code::<Declaration>(Bytes::new(), &trusting(&[1], 1)), Some(Code::UntrustedKey));
 }
 
 #[test]

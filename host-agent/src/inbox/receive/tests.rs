@@ -14,10 +14,13 @@ struct Host {
 }
 
 fn keyring(epoch: u64) -> Keyring {
+    walked(&testing::keyring_document(1, epoch, testing::root_key()))
+}
+
+fn walked(document: &Bytes) -> Keyring {
     let at = tempfile::tempdir().unwrap();
-    let document = testing::keyring_document(1, epoch, testing::root_key());
-    Trusted::keep_all(at.path(), std::slice::from_ref(&document)).unwrap();
-    Trusted::load(at.path(), Digest::of(&document)).unwrap().keyring().clone()
+    Trusted::keep_all(at.path(), std::slice::from_ref(document)).unwrap();
+    Trusted::load(at.path(), Digest::of(document)).unwrap().keyring().clone()
 }
 
 fn opened(at: tempfile::TempDir) -> Host {
@@ -164,6 +167,19 @@ fn misaddressed_declaration_is_refused() {
         assert_eq!(host.refused(&signed(&other)), Code::WrongHost);
     }
     assert!(matches!(host.receive(&signed(&declaration(1, 1))), Received::Accepted(_)), "the control");
+}
+
+#[test]
+fn key_that_may_speak_about_other_hosts_alone_is_refused() {
+    let mut host = fresh();
+    let envelope = signed(&declaration(1, 1));
+    let (ours, other) = ("a".repeat(32), "b".repeat(32));
+    let scoped = |hosts: &[&str]| walked(&testing::scoped_keyring_document(1, 1, testing::root_key(), hosts));
+    let refused = host.inbox.receive(&envelope, &scoped(&[&other]), 0).unwrap();
+    let Received::Refused { refusal, .. } = refused else { panic!("not refused: {refused:?}") };
+    assert_eq!(refusal.code, Code::OutOfScope);
+    let accepted = host.inbox.receive(&envelope, &scoped(&[&ours, &other]), 0).unwrap();
+    assert!(matches!(accepted, Received::Accepted(_)), "the control: {accepted:?}");
 }
 
 #[test]
