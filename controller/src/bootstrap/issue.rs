@@ -19,7 +19,7 @@ use crate::keys::{Keyrings, certificates};
 use crate::planner;
 use crate::publisher::{Outcome, Publisher};
 use crate::state::event::{Blob, Hash};
-use crate::state::{self, Event, History, Log, LogError, Status};
+use crate::state::{self, Event, History, HostState, Log, LogError, Status};
 
 /// Times a lost race is run again before giving up.
 const ATTEMPTS: usize = 5;
@@ -148,20 +148,21 @@ impl Issuer<'_> {
     /// Records the report, whoever appended meanwhile.
     async fn seen(&self, position: Position, report: &ApplyReported) -> Result<(), BootstrapError> {
         let report = Blob(report.encode_to_vec().into());
-        for _ in 0..ATTEMPTS {
-            let history = self.log.read().await?;
-            if !history.state.issued.contains_key(&position) {
-                // A later report was seen by somebody else: this one adds nothing.
-                return Ok(());
-            }
-            let event = Event::ApplySeen { position, report: report.clone() };
-            match self.log.append(history, event, state::now()).await {
-                Ok(_) => return Ok(()),
-                Err(LogError::Lost { .. }) => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
-        Err(BootstrapError::Busy { host: self.host.clone() })
+        let event = |state: &HostState| {
+            // Where it is gone a later report was seen by somebody else: this one adds nothing.
+            let is_known = state.issued.contains_key(&position);
+            Ok(is_known.then(|| Event::ApplySeen { position, report: report.clone() }))
+        };
+        let seen = self.log.append_newest(ATTEMPTS, state::now(), event).await;
+        seen.map_err(|error: LogError| match error {
+            LogError::Lost { .. } => BootstrapError::Busy { host: self.host.clone() },
+            LogError::Gap { .. }
+            | LogError::Entry { .. }
+            | LogError::Later { .. }
+            | LogError::Illegal { .. }
+            | LogError::Objects(_)
+            | LogError::Key(_) => error.into(),
+        })
     }
 }
 

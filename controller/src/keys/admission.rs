@@ -35,9 +35,6 @@ pub enum AdmissionError {
     /// The token could not be issued or spent.
     #[error(transparent)]
     Log(#[from] LogError),
-    /// Others enrol hosts at the same time.
-    #[error("others issue and spend tokens of this fleet at the same time")]
-    Busy,
 }
 
 impl AdmissionError {
@@ -47,7 +44,6 @@ impl AdmissionError {
             Self::Refused(refusal) => refusal.code.hint().into(),
             Self::Keys(error) => error.hint(),
             Self::Log(error) => error.hint(),
-            Self::Busy => "run the command again".into(),
         }
     }
 }
@@ -114,7 +110,7 @@ impl Admission {
             uid: uid.clone(),
             ends: now.saturating_add(TOKEN_LIFE),
         };
-        append(&log, now, |_| Ok(issued.clone())).await?;
+        log.append_newest(ATTEMPTS, now, |_| Ok::<_, LogError>(Some(issued.clone()))).await?;
         Ok((Self { folder: folder.clone(), log, uid: uid.clone(), token, key }, bundle))
     }
 
@@ -123,15 +119,15 @@ impl Admission {
     /// # Errors
     ///
     /// [`AdmissionError::Refused`]: with [`Code::SpentToken`] where anybody spent it before, in this process or
-    /// another; with [`Code::ExpiredToken`] after its hour. [`AdmissionError::Log`], [`AdmissionError::Busy`].
+    /// another; with [`Code::ExpiredToken`] after its hour. [`AdmissionError::Log`].
     pub async fn introduced(self, introduction: &Bytes, now: u64) -> Result<Challenged, AdmissionError> {
         // A stranger who knows no secret spends nobody's token.
         let introduced = enrolment::introduced(introduction, &self.token)?;
-        append(&self.log, now, |state| {
+        let spent = |state: &FleetState| -> Result<_, AdmissionError> {
             usable(state, &self.token, &self.uid, now)?;
-            Ok(FleetEvent::TokenSpent { id: TokenId(self.token.id) })
-        })
-        .await?;
+            Ok(Some(FleetEvent::TokenSpent { id: TokenId(self.token.id) }))
+        };
+        self.log.append_newest(ATTEMPTS, now, spent).await?;
         let exchange = introduced.challenge(*random::<32>()?, &self.key)?;
         Ok(Challenged { admission: self, exchange })
     }
@@ -193,24 +189,6 @@ fn usable(state: &FleetState, token: &Token, uid: &HostUid, now: u64) -> Result<
         return Err(Refusal::new(Code::ExpiredToken).with("got", now).with("have", issued.ends));
     }
     Ok(())
-}
-
-/// Appends what `event` says of the state there is, whoever else appends at the same time.
-async fn append(
-    log: &Log<FleetState>,
-    now: u64,
-    event: impl Fn(&FleetState) -> Result<FleetEvent, Refusal>,
-) -> Result<(), AdmissionError> {
-    for _ in 0..ATTEMPTS {
-        let history = log.read().await?;
-        let event = event(&history.state)?;
-        match log.append(history, event, now).await {
-            Ok(_) => return Ok(()),
-            Err(LogError::Lost { .. }) => {}
-            Err(error) => return Err(error.into()),
-        }
-    }
-    Err(AdmissionError::Busy)
 }
 
 /// A uid for a host: 128 random bits, never used again.

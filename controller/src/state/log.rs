@@ -15,6 +15,8 @@ use crate::home::Home;
 
 /// The folder of the fleet's own log, beside those of the hosts: no host can be called so.
 const FLEET: &str = "_fleet";
+/// The hint for a log that is not as it was written.
+const RESTORE: &str = "restore the state folder from a backup";
 
 /// What the events of a log add up to: one total function.
 pub trait Fold: Default {
@@ -145,9 +147,10 @@ impl LogError {
     pub fn hint(&self) -> String {
         match self {
             Self::Lost { .. } => "run the command again: it goes on from there".into(),
-            Self::Gap { .. } | Self::Entry { .. } => "restore the state folder from a backup".into(),
+            Self::Gap { .. } | Self::Entry { .. } => RESTORE.into(),
             Self::Later { .. } => "upgrade this controller".into(),
-            Self::Illegal { .. } => "see where it stands with `replicator host show`".into(),
+            Self::Illegal { log, .. } if log == FLEET => RESTORE.into(),
+            Self::Illegal { log, .. } => format!("see where it stands with `replicator host show {log}`"),
             Self::Objects(error) => error.hint(),
             Self::Key(error) => error.hint(),
         }
@@ -223,6 +226,30 @@ impl<S: Fold> Log<S> {
                 let first = self.entry(number).await?;
                 let what = S::says(&first.event);
                 Err(LogError::Lost { log: self.name.clone(), number, by: first.by, at: first.at, what })
+            }
+        }
+    }
+
+    /// Appends what `event` makes of the state there is, and of the newer one each time somebody else was first.
+    /// Nothing is appended where it makes nothing.
+    ///
+    /// # Errors
+    ///
+    /// Those of `event`, and as [`Log::append`]; [`LogError::Lost`] only after `attempts` in a row. Nothing was
+    /// written.
+    pub async fn append_newest<E: From<LogError>>(
+        &self,
+        attempts: usize,
+        at: u64,
+        event: impl Fn(&S) -> Result<Option<S::Event>, E>,
+    ) -> Result<(), E> {
+        let mut attempt = 1;
+        loop {
+            let history = self.read().await?;
+            let Some(event) = event(&history.state)? else { return Ok(()) };
+            match self.append(history, event, at).await {
+                Err(LogError::Lost { .. }) if attempt < attempts => attempt += 1,
+                ended => return Ok(ended.map(drop)?),
             }
         }
     }

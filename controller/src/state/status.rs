@@ -94,25 +94,6 @@ impl Fold for HostState {
     }
 
     fn after(self, entry: &Entry) -> Result<Self, Illegal> {
-        self.after_entry(entry)
-    }
-}
-
-impl HostState {
-    /// The declaration issued last.
-    pub fn last_issued(&self) -> Option<&Issued> {
-        self.issued.last_key_value().map(|(_, issued)| issued)
-    }
-
-    /// The number the next declaration gets: the last one's, plus 1.
-    pub fn next_position(&self) -> Position {
-        self.last_issued().map_or(Position { epoch: 1, sequence: 1 }, |last| Position {
-            epoch: last.position.epoch,
-            sequence: last.position.sequence + 1,
-        })
-    }
-
-    fn after_entry(self, entry: &Entry) -> Result<Self, Illegal> {
         let illegal = |because: &str| Illegal { event: entry.event.says(), because: because.into() };
         let status = self.status;
         match (&entry.event, status) {
@@ -157,6 +138,21 @@ impl HostState {
                 Status::Unknown | Status::Defined | Status::Retired,
             ) => Err(illegal(&format!("the host is {status}"))),
         }
+    }
+}
+
+impl HostState {
+    /// The declaration issued last.
+    pub fn last_issued(&self) -> Option<&Issued> {
+        self.issued.last_key_value().map(|(_, issued)| issued)
+    }
+
+    /// The number the next declaration gets: the last one's, plus 1.
+    pub fn next_position(&self) -> Position {
+        self.last_issued().map_or(Position { epoch: 1, sequence: 1 }, |last| Position {
+            epoch: last.position.epoch,
+            sequence: last.position.sequence + 1,
+        })
     }
 
     fn after_issue(mut self, entry: &Entry) -> Result<Self, Illegal> {

@@ -96,6 +96,33 @@ async fn replay_gives_what_appending_gave() {
     assert_eq!((history.head(), history.state.status), (4, Status::Admitted));
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn append_to_the_newest_looks_again_after_each_lost_race_and_gives_up_at_last() {
+    let (_folder, objects) = fixture();
+    let (one, two) = (log(&objects, "ann@one"), log(&objects, "bob@two"));
+    one.append(History::default(), defined(), 1).await.unwrap();
+    let looks = std::cell::Cell::new(0);
+    // Each look is followed by somebody else's entry, up to the third.
+    let beaten = |times| {
+        let (two, looks) = (&two, &looks);
+        looks.set(0);
+        move |_: &HostState| -> Result<Option<Event>, LogError> {
+            looks.set(looks.get() + 1);
+            if looks.get() <= times {
+                let append = async { two.append(two.read().await?, admitted(), 2).await };
+                tokio::task::block_in_place(|| tokio::runtime::Handle::current().block_on(append))?;
+            }
+            Ok(Some(admitted()))
+        }
+    };
+    one.append_newest(3, 3, beaten(2)).await.unwrap();
+    assert_eq!((looks.get(), one.read().await.unwrap().head()), (3, 4));
+    let gave_up = one.append_newest(3, 3, beaten(3)).await;
+    assert!(matches!(gave_up, Err(LogError::Lost { number: 7, .. })), "{gave_up:?}");
+    one.append_newest(3, 3, |_| Ok::<_, LogError>(None)).await.unwrap();
+    assert_eq!(one.read().await.unwrap().head(), 7, "nothing was to be appended");
+}
+
 #[tokio::test]
 async fn of_two_controllers_one_wins_and_the_other_is_told_who_when_and_what() {
     let (_folder, objects) = fixture();
