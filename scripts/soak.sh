@@ -13,13 +13,16 @@ mkdir -p docs/soak "$found"
 failed=0
 scripts/mutants.sh | tee "$found/mutants" || failed=1
 
+# The same selection as `make test`, so that nothing is compiled a second time.
 cargo build --workspace
+: >"$found/lab"
 for turn in $(seq 1 "${REPEAT:-5}"); do
   began=$SECONDS
   ended="every test passed"
-  cargo test --package replicator-lab --test lab >"$found/lab-$turn" 2>&1 || {
+  cargo test --workspace --test lab >"$found/lab-$turn" 2>&1 || {
     failed=1
     ended=$(sed -n 's/^test \(.*\) \.\.\. FAILED$/`\1` failed/p' "$found/lab-$turn" | paste -sd ' ')
+    ended=${ended:-it ended without a failed test, see $found/lab-$turn}
   }
   echo "run $turn: $ended, $((SECONDS - began)) s" | tee -a "$found/lab"
 done
@@ -32,6 +35,5 @@ done
   cat "$found/lab"
   printf '```\n'
 } >"$summary"
-rm -f "$found/lab" "$found/mutants"
 echo "written: $summary"
 exit "$failed"
