@@ -1,6 +1,7 @@
 //! The whole product on this machine: a broker, `serve`, and one host that is this machine, all by their own
 //! command lines. Everything it made is gone when it is dropped.
 
+mod planning;
 mod power;
 
 use std::fs::File;
@@ -181,12 +182,21 @@ impl Fleet {
     ///
     /// It did not end in time.
     pub async fn host(&self, verb: &str) -> Result<Said> {
+        self.host_within(verb, COMMAND_WITHIN.as_secs()).await
+    }
+
+    /// The same, with the report waited for as many seconds at most.
+    ///
+    /// # Errors
+    ///
+    /// It did not end in time.
+    pub async fn host_within(&self, verb: &str, seconds: u64) -> Result<Said> {
         let root = self.agent_root();
-        let distribution = lab("images/distribution.json");
         let text = |path: &Path| path.to_string_lossy().into_owned();
         let mut arguments = vec!["host".into(), verb.into(), self.host.clone(), "-o".into(), "json".into()];
+        arguments.extend(["--timeout".into(), seconds.to_string()]);
         if verb != "down" {
-            arguments.extend(["--distribution".into(), text(&distribution)]);
+            arguments.extend(["--distribution".into(), self.distribution()]);
         }
         if verb == "up" {
             arguments.extend([
@@ -198,16 +208,6 @@ impl Fleet {
         }
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
         self.replicator(&arguments).await
-    }
-
-    /// `plan`, as data.
-    ///
-    /// # Errors
-    ///
-    /// It was refused.
-    pub async fn plan(&self) -> Result<Value> {
-        let distribution = lab("images/distribution.json").to_string_lossy().into_owned();
-        self.replicator(&["plan", &self.host, "-o", "json", "--distribution", &distribution]).await?.json()
     }
 
     async fn run(&self, program: &str, arguments: &[&str], stdin: &str) -> Result<Said> {

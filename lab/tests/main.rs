@@ -21,6 +21,7 @@ mod stories {
     mod gateway;
     mod one_change;
     mod plan_is_report;
+    mod plan_knows;
     mod quiet_apply;
     mod reboot;
     mod replay;

@@ -1,5 +1,6 @@
 //! Issues a declaration: its number by an append to the log, then the broker, then the host's report.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -11,14 +12,14 @@ use replicator_protocol::sealed_box::SealingPublicKey;
 use replicator_protocol::wire::event::event::Body;
 use replicator_protocol::wire::event::{ApplyReported, Event as HostEvent};
 
-use super::BootstrapError;
+use super::{BootstrapError, Since};
 use crate::compiler::{Compiled, Head, intent_hash, seal};
 use crate::home::FleetFolder;
 use crate::keys::signing::{self, Signer};
 use crate::keys::{Keyrings, certificates};
 use crate::planner;
 use crate::publisher::{Outcome, Publisher};
-use crate::state::event::{Blob, Hash};
+use crate::state::event::{Blob, Hash, Said};
 use crate::state::{self, Event, History, HostState, Log, LogError, Status};
 
 /// Times a lost race is run again before giving up.
@@ -43,6 +44,8 @@ pub(super) struct Issuer<'a> {
     pub(super) host: &'a HostId,
     pub(super) log: &'a Log,
     pub(super) publisher: &'a Publisher,
+    /// Where the collector stores, where it is on this machine.
+    pub(super) collected: PathBuf,
     pub(super) say: &'a (dyn Fn(String) + Sync),
 }
 
@@ -53,9 +56,12 @@ impl Issuer<'_> {
     ///
     /// [`BootstrapError`]; with its number once given, it is published by the next run at the latest as history.
     pub(super) async fn issue(&self, request: &Request) -> Result<(Position, ApplyReported), BootstrapError> {
+        let state = self.log.read().await?.state;
+        let since = Since::ask(&state, &self.collected, Ok(self.publisher)).await;
+        since.unheard.iter().for_each(|why| tracing::warn!(why, "what the host reported meanwhile may be missing"));
         for _ in 0..ATTEMPTS {
             let history = self.log.read().await?;
-            match self.append(history, request).await {
+            match self.append(history, &since, request).await {
                 Ok(history) => return self.publish(history, request.timeout).await,
                 // Somebody else was first: another number, and another plan to name.
                 Err(BootstrapError::Log(LogError::Lost { .. })) => {}
@@ -78,8 +84,12 @@ impl Issuer<'_> {
         Ok(uid.clone())
     }
 
-    async fn append(&self, history: History, request: &Request) -> Result<History, BootstrapError> {
+    async fn append(&self, mut history: History, since: &Since, request: &Request) -> Result<History, BootstrapError> {
         let uid = self.uid(&history)?;
+        // What it starts from comes before it, so that the log alone tells why it is as it is.
+        for event in since.entries(&history.state) {
+            history = self.log.append(history, event, state::now()).await?;
+        }
         let state = &history.state;
         let certificate = state.certificate.clone().unwrap_or_default();
         let host = certificates::believe(certificate, &uid, &Keyrings::load(self.folder)?.current)?;
@@ -130,8 +140,8 @@ impl Issuer<'_> {
         let outcome = self.publisher.wait_for_report(&uid, position, &sent, timeout, &mut told).await?;
         let host = self.host.clone();
         match outcome {
-            Outcome::Applied(report) => {
-                self.seen(position, &report).await?;
+            Outcome::Applied(report, said) => {
+                self.seen(position, &report, &said).await?;
                 Ok((position, report))
             }
             Outcome::Refused(refused) => Err(BootstrapError::Refused {
@@ -146,12 +156,12 @@ impl Issuer<'_> {
     }
 
     /// Records the report, whoever appended meanwhile.
-    async fn seen(&self, position: Position, report: &ApplyReported) -> Result<(), BootstrapError> {
+    async fn seen(&self, position: Position, report: &ApplyReported, said: &Said) -> Result<(), BootstrapError> {
         let report = Blob(report.encode_to_vec().into());
         let event = |state: &HostState| {
             // Where it is gone a later report was seen by somebody else: this one adds nothing.
             let is_known = state.issued.contains_key(&position);
-            Ok(is_known.then(|| Event::ApplySeen { position, report: report.clone() }))
+            Ok(is_known.then(|| Event::ApplySeen { position, report: report.clone(), said: Some(said.clone()) }))
         };
         let seen = self.log.append_newest(ATTEMPTS, state::now(), event).await;
         seen.map_err(|error: LogError| match error {

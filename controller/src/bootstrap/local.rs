@@ -8,7 +8,7 @@ use replicator_protocol::wire::event::ApplyReported;
 use super::agent::{Agent, Started};
 use super::issue::{Issuer, Request};
 use super::{BootstrapError, enrol};
-use crate::home::FleetFolder;
+use crate::home::{FleetFolder, Home};
 use crate::keys::admission;
 use crate::planner::Counts;
 use crate::publisher::{Publisher, accounts};
@@ -21,6 +21,8 @@ pub struct Local<'a> {
     pub fleet: &'a FleetName,
     /// Its folder.
     pub folder: &'a FleetFolder,
+    /// The controller's folder.
+    pub home: &'a Home,
     /// The host.
     pub host: &'a HostId,
     /// Its log.
@@ -132,6 +134,7 @@ impl Local<'_> {
             host: self.host,
             log: &self.log,
             publisher,
+            collected: self.home.collected_events(),
             say: self.say,
         };
         let (position, report) = issuer.issue(request).await?;

@@ -9,6 +9,7 @@ pub mod images;
 mod issue;
 pub mod local;
 mod process;
+pub mod since;
 mod systemd;
 
 use std::path::PathBuf;
@@ -20,6 +21,7 @@ pub use agent::Agent;
 pub use images::ImagesError;
 pub use issue::Request;
 pub use local::{Applied, Down, Local, demand_root};
+pub use since::Since;
 
 use crate::keys::KeysError;
 use crate::keys::admission::AdmissionError;

@@ -56,7 +56,7 @@ fn applied(resources: Vec<Resource>, outcome: Outcome) -> HostState {
         acknowledged: vec![],
     };
     let known = known::after(BTreeMap::new(), &declaration, &report);
-    HostState { known, reported: Some(Reported { position, report, at: 0 }), ..HostState::default() }
+    HostState { known, reported: Some(Reported { position, report, said: None, at: 0 }), ..HostState::default() }
 }
 
 fn actions(state: &HostState, resources: Vec<Resource>) -> Vec<(String, Action)> {

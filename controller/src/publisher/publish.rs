@@ -37,10 +37,19 @@ impl Publisher {
     ///
     /// [`PublishError`]; nothing was published but streams and keyrings.
     pub async fn connect(folder: &FleetFolder) -> Result<Self, PublishError> {
-        let keyrings = Keyrings::load(folder)?;
         let admin = link::connect(folder, Member::Admin).await?;
         streams::ensure(&admin, &streams::wanted()).await?;
-        publish_keyrings(&admin, &keyrings).await?;
+        publish_keyrings(&admin, &Keyrings::load(folder)?).await?;
+        Self::look(folder).await
+    }
+
+    /// Connects to the fleet's broker as it is, and gives it nothing: for those who only read.
+    ///
+    /// # Errors
+    ///
+    /// [`PublishError`].
+    pub async fn look(folder: &FleetFolder) -> Result<Self, PublishError> {
+        let keyrings = Keyrings::load(folder)?;
         let context = jetstream::new(link::connect(folder, Member::Controller).await?);
         Ok(Self { folder: folder.clone(), keyrings, context })
     }
@@ -59,6 +68,10 @@ impl Publisher {
         let reports = last(&self.context, subjects::EVENTS, &subjects::events(uid)).await?;
         publish(&self.context, subject, envelope).await?;
         Ok(Sent { fresh: true, after: reports.map_or(0, |(sequence, _)| sequence), envelope: digest })
+    }
+
+    pub(super) async fn last(&self, name: &str, subject: &str) -> Result<Option<(u64, Bytes)>, PublishError> {
+        last(&self.context, name, subject).await
     }
 
     pub(super) async fn stream(&self, name: &str, subject: &str) -> Result<Stream<()>, PublishError> {

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use async_nats::jetstream::stream::DirectGetErrorKind;
+use bytes::Bytes;
 use replicator_protocol::envelope::{Unverified, Verified, verify};
 use replicator_protocol::ids::{HostUid, Position};
 use replicator_protocol::refusal::{Code, Refusal};
@@ -12,7 +13,8 @@ use replicator_protocol::wire::event::event::Body;
 use replicator_protocol::wire::event::{ApplyReported, DeclarationRefused, Event, EventBatch};
 
 use super::{PublishError, Publisher, Sent};
-use crate::keys::certificates;
+use crate::keys::certificates::{self, Certified};
+use crate::state::event::Said;
 
 /// How often the broker is asked for the host's next batch: soon enough for a person to see steps as they come.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
@@ -20,8 +22,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(200);
 /// How the host took a declaration.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Outcome {
-    /// It was applied as far as the report says.
-    Applied(ApplyReported),
+    /// It was applied as far as the report says, which the host said there.
+    Applied(ApplyReported, Said),
     /// The host refused it whole.
     Refused(DeclarationRefused),
     /// The host has another declaration of that number; it applied neither.
@@ -50,8 +52,7 @@ impl Publisher {
         timeout: Duration,
         progress: &mut Progress<'_>,
     ) -> Result<Outcome, PublishError> {
-        let host = certificates::load(&self.folder, uid, &self.keyrings.current)?;
-        let host = host.ok_or_else(|| PublishError::NotAdmitted { uid: uid.clone() })?;
+        let host = self.certified(uid)?;
         let subject = subjects::events(uid);
         let stream = self.stream(subjects::EVENTS, &subject).await?;
         let (start, mut next) = (Instant::now(), sent.after + 1);
@@ -80,6 +81,55 @@ impl Publisher {
         }
         Err(PublishError::NoReport { sequence: position.sequence, seconds: timeout.as_secs() })
     }
+
+    /// The batch of `uid` that the broker took last; none where it is not believed.
+    ///
+    /// # Errors
+    ///
+    /// [`PublishError::NotAdmitted`], [`PublishError::Unreadable`].
+    pub async fn last_batch(&self, uid: &HostUid) -> Result<Option<EventBatch>, PublishError> {
+        let host = self.certified(uid)?;
+        let last = self.last(subjects::EVENTS, &subjects::events(uid)).await?;
+        Ok(last.and_then(|(_, payload)| believed(payload, &host)))
+    }
+
+    /// Tells of every batch of `uid` that the broker holds, oldest first. One that is not believed is left out.
+    ///
+    /// # Errors
+    ///
+    /// [`PublishError::NotAdmitted`], [`PublishError::Unreadable`].
+    pub async fn batches(&self, uid: &HostUid, told: &mut (dyn FnMut(&EventBatch) + Send)) -> Result<(), PublishError> {
+        let host = self.certified(uid)?;
+        let subject = subjects::events(uid);
+        let stream = self.stream(subjects::EVENTS, &subject).await?;
+        let mut next = 1;
+        loop {
+            match stream.direct_get_next_for_subject(subject.as_str(), Some(next)).await {
+                Ok(message) => {
+                    next = message.sequence + 1;
+                    believed(message.payload, &host).iter().for_each(&mut *told);
+                }
+                Err(error) if error.kind() == DirectGetErrorKind::NotFound => return Ok(()),
+                Err(source) => return Err(PublishError::Unreadable { subject, source }),
+            }
+        }
+    }
+
+    fn certified(&self, uid: &HostUid) -> Result<Certified, PublishError> {
+        let host = certificates::load(&self.folder, uid, &self.keyrings.current)?;
+        host.ok_or_else(|| PublishError::NotAdmitted { uid: uid.clone() })
+    }
+}
+
+/// The batch in `payload`, where the host signed it.
+fn believed(payload: Bytes, host: &Certified) -> Option<EventBatch> {
+    match verify::<EventBatch>(&Unverified::new(payload), host) {
+        Ok(batch) => Some((*batch).clone()),
+        Err(refusal) => {
+            tracing::warn!(uid = host.certificate.uid, %refusal, "a batch of events is not believed");
+            None
+        }
+    }
 }
 
 fn position_of(event: &Event) -> Option<Position> {
@@ -89,9 +139,10 @@ fn position_of(event: &Event) -> Option<Position> {
 /// What `event`, which belongs to the declaration `at`, says of the one at `position`.
 fn outcome(event: Event, at: Option<Position>, position: Position, sent: &Sent) -> Option<Outcome> {
     let ours = at == Some(position);
+    let said = Said::of(&event);
     match event.body? {
         // One that was cut off is no end: the agent goes on with it, or with what came after.
-        Body::ApplyReported(report) if ours => report.complete.then_some(Outcome::Applied(report)),
+        Body::ApplyReported(report) if ours => report.complete.then_some(Outcome::Applied(report, said)),
         Body::ApplyReported(_) => at.is_some_and(|at| at > position).then_some(Outcome::Superseded),
         // Of what it refused a host believes nothing, so that it names the envelope alone.
         Body::DeclarationRefused(refused) => {
@@ -130,7 +181,6 @@ fn events(batch: &Verified<EventBatch>, uid: &HostUid) -> Result<Vec<Event>, Ref
 
 #[cfg(test)]
 mod tests {
-    use bytes::Bytes;
     use replicator_protocol::ids::Digest;
     use replicator_protocol::wire::event::{DeclarationRef, DeclarationSuperseded};
 
@@ -148,7 +198,10 @@ mod tests {
     fn only_what_is_said_of_this_declaration_ends_the_wait() {
         let report = ApplyReported { complete: true, ..ApplyReported::default() };
         assert_eq!(said(Some(4), Body::ApplyReported(report.clone())), None);
-        assert_eq!(said(Some(5), Body::ApplyReported(report.clone())), Some(Outcome::Applied(report)));
+        assert_eq!(
+            said(Some(5), Body::ApplyReported(report.clone())),
+            Some(Outcome::Applied(report, Said::of(&Event::default())))
+        );
         let refused = |digest: u8| DeclarationRefused { envelope: vec![digest; 32].into(), ..Default::default() };
         assert_eq!(said(None, Body::DeclarationRefused(refused(8))), None);
         assert_eq!(said(None, Body::DeclarationRefused(refused(7))), Some(Outcome::Refused(refused(7))));

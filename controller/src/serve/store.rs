@@ -220,6 +220,18 @@ impl Store {
         head(&self.lock(), host.as_str(), chain).map_err(|source| self.failed("read", source))
     }
 
+    /// The place of event `number` of `chain` of `host`, where it is stored.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Sqlite`].
+    pub fn position(&self, host: &HostUid, chain: &[u8], number: u64) -> Result<Option<u64>, StoreError> {
+        let query = "SELECT position FROM events WHERE host = ? AND chain = ? AND number = ?";
+        let connection = self.lock();
+        let read = connection.query_row(query, params![host.as_str(), chain, number], |row| row.get(0)).optional();
+        read.map_err(|source| self.failed("read", source))
+    }
+
     /// Up to `limit` events after `position`, of `host` where given, in the order they were stored.
     ///
     /// # Errors

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use replicator_protocol::ids::{Digest, FleetName, HostUid, Position};
+use replicator_protocol::wire::event::Event as HostEvent;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// One thing that happened.
@@ -54,6 +55,9 @@ pub enum Event {
         position: Position,
         /// The report (`ApplyReported`, encoded).
         report: Blob,
+        /// Where the host said it; entries of form 1 do not tell.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        said: Option<Said>,
     },
     /// The host is gone, its account with it.
     HostRetired {
@@ -96,8 +100,28 @@ impl std::fmt::Display for Supervisor {
     }
 }
 
-/// The form in which entries are written: the only one there is so far.
-pub const FORM: u32 = 1;
+/// Where a host said something: the place in its ledger, and when by its own clock.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Said {
+    /// The chain.
+    pub chain: Blob,
+    /// The event's number.
+    pub number: u64,
+    /// Milliseconds since the Unix epoch; for people.
+    pub at: u64,
+}
+
+impl Said {
+    /// Where `event` stands.
+    pub fn of(event: &HostEvent) -> Self {
+        Self { chain: Blob(event.chain.clone()), number: event.number, at: event.wall_time }
+    }
+}
+
+/// The form in which entries are written. Those of form 1, which does not tell where a host said what it reported,
+/// are read as they are.
+pub const FORM: u32 = 2;
 
 /// One object of a log: of a host's, unless said otherwise.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

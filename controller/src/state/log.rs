@@ -3,8 +3,8 @@
 use std::marker::PhantomData;
 
 use replicator_protocol::ids::HostId;
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 
 use super::event::{Entry, FORM};
 use super::fleet::FleetState;
@@ -62,6 +62,12 @@ pub struct History<S: Fold = HostState> {
     pub entries: Vec<Entry<S::Event>>,
     /// What they add up to.
     pub state: S,
+}
+
+/// What every form of an entry has.
+#[derive(Deserialize)]
+struct Form {
+    version: u32,
 }
 
 impl<S: Fold> Default for History<S> {
@@ -216,10 +222,9 @@ impl<S: Fold> Log<S> {
     ///
     /// [`LogError::Lost`]: who was first, and with what; read again. [`LogError::Illegal`]: nothing was written.
     pub async fn append(&self, history: History<S>, event: S::Event, at: u64) -> Result<History<S>, LogError> {
-        let number = history.head() + 1;
-        let entry = Entry { version: FORM, at, by: self.by.clone(), event };
-        let bytes = serde_json::to_vec(&entry).map_err(|source| self.unreadable(number, source))?;
-        let after = self.follow(history, entry)?;
+        let after = self.suppose(history, event, at)?;
+        let number = after.head();
+        let bytes = serde_json::to_vec(&after.entries.last()).map_err(|source| self.unreadable(number, source))?;
         match self.objects.create(&self.path(number), &bytes).await? {
             Created::Made => Ok(after),
             Created::Taken => {
@@ -228,6 +233,15 @@ impl<S: Fold> Log<S> {
                 Err(LogError::Lost { log: self.name.clone(), number, by: first.by, at: first.at, what })
             }
         }
+    }
+
+    /// `history` as it would be with `event` after it. Nothing is written.
+    ///
+    /// # Errors
+    ///
+    /// [`LogError::Illegal`].
+    pub fn suppose(&self, history: History<S>, event: S::Event, at: u64) -> Result<History<S>, LogError> {
+        self.follow(history, Entry { version: FORM, at, by: self.by.clone(), event })
     }
 
     /// Appends what `event` makes of the state there is, and of the newer one each time somebody else was first.
@@ -266,13 +280,13 @@ impl<S: Fold> Log<S> {
     async fn entry(&self, number: u64) -> Result<Entry<S::Event>, LogError> {
         let gap = || LogError::Gap { log: self.name.clone(), number };
         let bytes = self.objects.read(&self.path(number)).await?.ok_or_else(gap)?;
-        let entry: Entry<S::Event> =
-            serde_json::from_slice(&bytes).map_err(|source| self.unreadable(number, source))?;
-        if entry.version == FORM {
-            Ok(entry)
-        } else {
-            Err(LogError::Later { log: self.name.clone(), number, got: entry.version, have: FORM })
+        let unreadable = |source| self.unreadable(number, source);
+        // First, and of it alone: what a later form added cannot be read.
+        let Form { version: got } = serde_json::from_slice(&bytes).map_err(unreadable)?;
+        if got > FORM {
+            return Err(LogError::Later { log: self.name.clone(), number, got, have: FORM });
         }
+        serde_json::from_slice(&bytes).map_err(unreadable)
     }
 
     fn unreadable(&self, number: u64, source: serde_json::Error) -> LogError {

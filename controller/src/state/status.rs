@@ -8,7 +8,7 @@ use prost::Message as _;
 use replicator_protocol::ids::{Digest, FleetName, HostUid, Position, ResourceId};
 use replicator_protocol::wire::event::ApplyReported;
 
-use super::event::{Entry, Event, Supervisor};
+use super::event::{Entry, Event, Said, Supervisor};
 use super::known::{self, Known};
 use super::log::{Fold, Illegal};
 
@@ -63,6 +63,8 @@ pub struct Reported {
     pub position: Position,
     /// What it says.
     pub report: ApplyReported,
+    /// Where the host said it, where that is known.
+    pub said: Option<Said>,
     /// When it was seen, in milliseconds since the Unix epoch.
     pub at: u64,
 }
@@ -119,9 +121,10 @@ impl Fold for HostState {
                 issued.ok_or_else(|| illegal("no such declaration was issued"))?.published = true;
                 Ok(state)
             }
-            (Event::ApplySeen { position, report }, Status::Admitted) => {
+            (Event::ApplySeen { position, report, said }, Status::Admitted) => {
                 let report = ApplyReported::decode(report.0.clone()).map_err(|_| illegal("the report is none"))?;
-                self.after_report(*position, report, entry.at).map_err(|because| illegal(&because))
+                let reported = Reported { position: *position, report, said: said.clone(), at: entry.at };
+                self.after_report(reported).map_err(|because| illegal(&because))
             }
             (Event::HostRetired { uid }, Status::Defined | Status::Admitted) => {
                 if self.identity.as_ref().is_none_or(|(_, ours)| ours != uid) {
@@ -177,12 +180,18 @@ impl HostState {
         Ok(self)
     }
 
-    fn after_report(mut self, position: Position, report: ApplyReported, at: u64) -> Result<Self, String> {
+    /// What is known once `reported` is.
+    ///
+    /// # Errors
+    ///
+    /// Why not, in words: the declaration is not ours, or a later one was reported on already.
+    pub fn after_report(mut self, reported: Reported) -> Result<Self, String> {
+        let position = reported.position;
         let issued = self.issued.get(&position).ok_or("it reports on no declaration that awaits one")?;
         let declaration = known::declared(&issued.envelope).map_err(|refusal| refusal.to_string())?;
-        self.known = known::after(std::mem::take(&mut self.known), &declaration, &report);
+        self.known = known::after(std::mem::take(&mut self.known), &declaration, &reported.report);
         self.issued = self.issued.split_off(&position);
-        self.reported = Some(Reported { position, report, at });
+        self.reported = Some(reported);
         Ok(self)
     }
 }

@@ -28,12 +28,12 @@ pub struct ConvergeArgs {
 ///
 /// The [`Failure`] to show.
 pub async fn run(args: ConvergeArgs, context: &Context) -> Result<Exit, Failure> {
-    let (fleet, folder) = context.fleet()?;
+    let (home, (fleet, folder)) = (context.home()?, context.fleet()?);
     let inputs = Inputs::read(Some(&args.host), &args.files)?;
     let ready = Ready::new(context, &fleet, &inputs).await?;
-    let log = Log::local(&context.home()?, &inputs.spec.state.app, &args.host)?;
+    let log = Log::local(&home, &inputs.spec.state.app, &args.host)?;
     let say = |line: String| context.ui.say(line);
-    let local = Local { fleet: &fleet, folder: &folder, host: &args.host, log, say: &say };
+    let local = Local { fleet: &fleet, folder: &folder, home: &home, host: &args.host, log, say: &say };
     let (wanted, places) = (ready.wanted.clone(), ready.compiled.places.clone());
     let applied = local.converge(&ready.request(args.wait.bound())).await?;
     host::show(context, &args.host, Some((&wanted, &places)), &applied)?;

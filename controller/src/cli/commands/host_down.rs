@@ -29,12 +29,12 @@ pub struct DownArgs {
 ///
 /// The [`Failure`] to show.
 pub async fn run(args: DownArgs, context: &Context) -> Result<Exit, Failure> {
-    let (fleet, folder) = context.fleet()?;
+    let (home, (fleet, folder)) = (context.home()?, context.fleet()?);
     let inputs = Inputs::read(Some(&args.host), &args.files)?;
     let agent = args.agent.find()?;
-    let log = Log::local(&context.home()?, &inputs.spec.state.app, &args.host)?;
+    let log = Log::local(&home, &inputs.spec.state.app, &args.host)?;
     let say = |line: String| context.ui.say(line);
-    let local = Local { fleet: &fleet, folder: &folder, host: &args.host, log, say: &say };
+    let local = Local { fleet: &fleet, folder: &folder, home: &home, host: &args.host, log, say: &say };
     let nothing = Request {
         compiled: Compiled::nothing(),
         values: seal::Values::new(),

@@ -34,13 +34,13 @@ pub struct UpArgs {
 /// The [`Failure`] to show.
 pub async fn run(args: UpArgs, context: &Context) -> Result<Exit, Failure> {
     demand_root()?;
-    let (fleet, folder) = context.fleet()?;
+    let (home, (fleet, folder)) = (context.home()?, context.fleet()?);
     let inputs = Inputs::read(Some(&args.host), &args.files)?;
     let agent = args.agent.find()?;
     let ready = Ready::new(context, &fleet, &inputs).await?;
-    let log = Log::local(&context.home()?, &inputs.spec.state.app, &args.host)?;
+    let log = Log::local(&home, &inputs.spec.state.app, &args.host)?;
     let say = |line: String| context.ui.say(line);
-    let local = Local { fleet: &fleet, folder: &folder, host: &args.host, log, say: &say };
+    let local = Local { fleet: &fleet, folder: &folder, home: &home, host: &args.host, log, say: &say };
     let (wanted, places) = (ready.wanted.clone(), ready.compiled.places.clone());
     let applied = local.up(&agent, &ready.request(args.wait.bound()), args.again).await?;
     host::show(context, &args.host, Some((&wanted, &places)), &applied)?;

@@ -1,12 +1,20 @@
 //! `replicator plan`: what a converge would do, before anything is done.
 
-use replicator_protocol::ids::{Digest, HostId, HostUid, Position};
+use std::fmt;
 
+use replicator_protocol::ids::{Digest, HostId, HostUid, Position};
+use serde::Serialize;
+
+use super::events::moment;
 use super::host::{Files, Inputs, Ready};
+use crate::bootstrap::Since;
 use crate::cli::{Context, Exit, Failure};
 use crate::compiler::{self, Head};
+use crate::home::FleetFolder;
 use crate::planner::{self, PlanData};
-use crate::state::Log;
+use crate::publisher::Publisher;
+use crate::state::status::Reported;
+use crate::state::{self, History, Log};
 
 /// Arguments of `plan`.
 #[derive(Debug, clap::Args)]
@@ -30,17 +38,70 @@ impl PlanArgs {
     }
 }
 
+/// The answer as data.
+#[derive(Serialize)]
+struct Answer {
+    #[serde(flatten)]
+    plan: PlanData,
+    as_of: Option<AsOf>,
+    /// Why newer reports may be missing.
+    unheard: Vec<String>,
+}
+
+/// The report the plan starts from.
+#[derive(Serialize)]
+struct AsOf {
+    sequence: u64,
+    /// Its number in the host's ledger.
+    event: Option<u64>,
+    /// By the host's clock, in milliseconds since the Unix epoch.
+    at: u64,
+}
+
+impl AsOf {
+    fn of(reported: &Reported) -> Self {
+        Self {
+            sequence: reported.position.sequence,
+            event: reported.said.as_ref().map(|said| said.number),
+            at: reported.said.as_ref().map_or(reported.at, |said| said.at),
+        }
+    }
+}
+
+impl fmt::Display for AsOf {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "the report on declaration {}, {}", self.sequence, moment(self.at))?;
+        self.event.map_or(Ok(()), |event| write!(out, " (event {event} of the host)"))
+    }
+}
+
+/// The log as a converge would have it: with what the host reported since, and why that may not be all. Nothing is
+/// written, neither here nor at the broker.
+async fn supposed(log: &Log, folder: &FleetFolder, context: &Context) -> Result<(History, Vec<String>), Failure> {
+    let mut history = log.read().await?;
+    if history.state.certificate.is_none() {
+        return Ok((history, Vec::new()));
+    }
+    let broker = Publisher::look(folder).await;
+    let since = Since::ask(&history.state, &context.home()?.collected_events(), broker.as_ref()).await;
+    for event in since.entries(&history.state) {
+        history = log.suppose(history, event, state::now())?;
+    }
+    Ok((history, since.unheard))
+}
+
 /// Runs it.
 ///
 /// # Errors
 ///
 /// The [`Failure`] to show.
 pub async fn run(args: PlanArgs, context: &Context) -> Result<Exit, Failure> {
-    let (fleet, _) = context.fleet()?;
+    let (fleet, folder) = context.fleet()?;
     let inputs = Inputs::read(args.host()?.as_ref(), &args.files)?;
     let host = inputs.spec.id.clone();
     let ready = Ready::new(context, &fleet, &inputs).await?;
-    let history = Log::local(&context.home()?, &inputs.spec.state.app, &host)?.read().await?;
+    let log = Log::local(&context.home()?, &inputs.spec.state.app, &host)?;
+    let (history, unheard) = supposed(&log, &folder, context).await?;
     let uid = match &history.state.identity {
         Some((_, uid)) => uid.clone(),
         // A host that was never up has no number yet; the intent hash it gets then is another.
@@ -61,10 +122,17 @@ pub async fn run(args: PlanArgs, context: &Context) -> Result<Exit, Failure> {
     let plan = planner::plan(&history.state, history.head(), &ready.compiled, &intent, needs);
     if context.ui.is_json() {
         let images = ready.images.iter().map(|(written, image)| (written.to_string(), image.pinned.clone())).collect();
-        context.ui.json(&PlanData::new(&host, &plan, images))?;
+        let as_of = history.state.reported.as_ref().map(AsOf::of);
+        context.ui.json(&Answer { plan: PlanData::new(&host, &plan, images), as_of, unheard })?;
         return Ok(Exit::Done);
     }
+    for why in &unheard {
+        context.ui.warn(format!("what `{host}` reported since may be missing: {why}"));
+    }
     context.ui.data(plan.text(&history.state, &ready.compiled))?;
+    if let Some(as_of) = history.state.reported.as_ref().map(AsOf::of) {
+        context.ui.data(format!("\nAs of {as_of}"))?;
+    }
     context.ui.data("\nImages:")?;
     for (written, image) in &ready.images {
         let written = written.to_string();

@@ -75,7 +75,11 @@ fn seen(sequence: u64, results: &[(&str, Outcome)]) -> Event {
         ..ResourceResult::default()
     };
     let report = ApplyReported { results: results.iter().map(result).collect(), ..ApplyReported::default() };
-    Event::ApplySeen { position: Position { epoch: 1, sequence }, report: Blob(report.encode_to_vec().into()) }
+    Event::ApplySeen {
+        position: Position { epoch: 1, sequence },
+        report: Blob(report.encode_to_vec().into()),
+        said: None,
+    }
 }
 
 async fn after(log: &Log, events: Vec<Event>) -> History {
