@@ -1,46 +1,90 @@
 //! One life of an agent that may die of what it applies: what it is told, and what it then does.
 //!
-//! Two declarations take turns, so that each apply creates, changes and removes something of every kind, and none
-//! has to be set up. The program `lab-life` lives one, in a process of its own.
+//! The program `lab-life` lives one, in a process of its own. Two declarations of every kind can take turns, so that
+//! each apply creates, changes and removes something, and none has to be set up.
 
-use anyhow::{Result, ensure};
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::Stdio;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+use prost::Message as _;
 use replicator_host_agent::daemon::Depth;
 use replicator_protocol::wire::declaration::{
-    Directory, Health, HealthCommand, Mount, Network, NetworkAttachment, health::Test, mount::Source, resource::Kind,
+    Declaration, Directory, Health, HealthCommand, Mount, Network, NetworkAttachment, Resource, health::Test,
+    mount::Source, resource::Kind,
 };
 use replicator_protocol::wire::event::ResourceResult;
 use serde::{Deserialize, Serialize};
 
 use crate::bench::{Bench, Shared};
+use crate::fleet::binary;
+
+/// Longest that one life may take.
+const LIFE_WITHIN: Duration = Duration::from_secs(90);
 
 /// One apply by an agent that may die of it.
 #[derive(Serialize, Deserialize)]
 pub struct Life {
     /// The host it lives on.
-    pub host: Shared,
-    /// The image of every container.
-    pub image: String,
-    /// Whose turn it is: `a` or `b`.
-    pub turn: String,
+    host: Shared,
+    /// What is declared: the bytes of a declaration with these resources, in hex.
+    declared: String,
 }
 
 /// Resources by `module.name`.
 pub type Declared = Vec<(String, Kind)>;
 
 impl Life {
-    /// Applies what is declared in this turn and, where nothing of that failed, finds nothing left to do.
+    /// A life on this host, which no other process has open meanwhile.
+    #[must_use]
+    pub fn new(host: Shared, declared: &Declared) -> Self {
+        let resources = declared.iter().map(|(id, kind)| {
+            let (module, name) = id.rsplit_once('.').unwrap_or(("m", id));
+            Resource { module: module.into(), name: name.into(), confirms_link: false, kind: Some(kind.clone()) }
+        });
+        let message = Declaration { resources: resources.collect(), ..Declaration::default() };
+        Self { host, declared: hex::encode(message.encode_to_vec()) }
+    }
+
+    /// Lives it in a process of its own that meets this fault (see `host::point`), and says whether it was killed.
+    ///
+    /// # Errors
+    ///
+    /// It ended otherwise than well or killed, or not in time.
+    pub async fn meet(&self, fault: &str) -> Result<bool> {
+        let mut command = tokio::process::Command::new(binary("lab-life")?);
+        command.arg(serde_json::to_string(self)?).env("REPLICATOR_FAULT_POINT", fault);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+        let output = tokio::time::timeout(LIFE_WITHIN, command.output()).await??;
+        let killed = output.status.signal() == Some(9);
+        let said = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+        ensure!(killed || output.status.success(), "{fault}: {said}");
+        Ok(killed)
+    }
+
+    /// Applies what is declared and, where nothing of that failed, finds nothing left to do.
     ///
     /// # Errors
     ///
     /// It could not be applied, or something failed that was not reported.
     pub async fn live(&self) -> Result<()> {
         let mut bench = Bench::join(&self.host)?;
-        let declared = declared(&bench, &self.image, &self.turn);
+        let declared = self.declared()?;
         if apply(&mut bench, &declared).await?.is_empty() {
             let left = bench.look(Depth::Full).await?;
             ensure!(left.is_none(), "what is not reported has not failed: {left:#?}");
         }
         Ok(())
+    }
+
+    fn declared(&self) -> Result<Declared> {
+        let message = Declaration::decode(&hex::decode(&self.declared)?[..])?;
+        let named = |resource: Resource| {
+            let kind = resource.kind.context("a resource of no kind")?;
+            Ok((format!("{}.{}", resource.module, resource.name), kind))
+        };
+        message.resources.into_iter().map(named).collect()
     }
 }
 

@@ -8,6 +8,8 @@ mod faults {
 
 mod kinds {
     mod container;
+    mod directory;
+    mod file;
     mod network;
 }
 

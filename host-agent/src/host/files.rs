@@ -9,6 +9,8 @@ use super::point::{Effect, around};
 
 /// Most that is read of one file, in bytes: more than any declaration can carry.
 const READ_MAX: u64 = 64 * 1024 * 1024;
+/// Most links followed from one to the next, as the kernel does.
+const LINKS_MAX: u32 = 40;
 /// Bits of a mode that are compared and set.
 const MODE_BITS: u32 = 0o7777;
 
@@ -88,23 +90,30 @@ pub fn read(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The first folder on the way to `path` that is a link somebody else could turn: one whose target is not
-/// root's, or is writable by others.
+/// The first link on the way to `path` that somebody else could turn: one that is not root's, leads through such
+/// a link, or ends at what is not root's or is writable by others.
 ///
 /// # Errors
 ///
 /// Where the file system could not tell.
 pub fn unsafe_parent(path: &Path) -> io::Result<Option<PathBuf>> {
     for parent in path.ancestors().skip(1) {
-        if !matches!(look(parent)?, Some(Seen { file_type: FileType::Link, .. })) {
-            continue;
-        }
-        let target = fs::metadata(parent)?;
-        if target.uid() != 0 || target.mode() & 0o022 != 0 {
+        if is_turnable(parent, LINKS_MAX)? {
             return Ok(Some(parent.to_owned()));
         }
     }
     Ok(None)
+}
+
+/// Whether `path` is a link, and one that somebody else could turn.
+fn is_turnable(path: &Path, follow: u32) -> io::Result<bool> {
+    let Some(Seen { file_type: FileType::Link, ownership, .. }) = look(path)? else { return Ok(false) };
+    let target = fs::metadata(path)?;
+    if ownership.uid != 0 || target.uid() != 0 || target.mode() & 0o022 != 0 || follow == 0 {
+        return Ok(true);
+    }
+    let leads_to = path.parent().unwrap_or(path).join(fs::read_link(path)?);
+    leads_to.ancestors().try_fold(false, |turnable, on_the_way| Ok(turnable || is_turnable(on_the_way, follow - 1)?))
 }
 
 /// Writes `bytes` to `path` whole: beside it, owner and mode set, synced, then renamed into its place.

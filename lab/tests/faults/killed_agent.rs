@@ -5,39 +5,22 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::os::unix::fs::PermissionsExt as _;
-use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
-use std::process::Stdio;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use replicator_host_agent::config::Layout;
 use replicator_host_agent::daemon::Depth;
 use replicator_host_agent::host::point::Effect;
 use replicator_host_agent::ledger::Reader;
 use replicator_lab::bench::Bench;
-use replicator_lab::fleet::{binary, docker};
+use replicator_lab::fleet::docker;
 use replicator_lab::images;
 use replicator_lab::life::{Life, apply, declared};
 
-/// Longest that one life may take.
-const LIFE_WITHIN: Duration = Duration::from_secs(90);
 /// Struck at most so many times at one point: the first time, and once with the same thing done before.
 const OFTEN: usize = 2;
 /// Hosts at once: most of the time is waiting for containers.
 const HOSTS: usize = 4;
-
-/// Lives that life with this fault, and says whether it was killed.
-async fn live(life: &Life, fault: &str) -> bool {
-    let mut command = tokio::process::Command::new(binary("lab-life").unwrap());
-    command.arg(serde_json::to_string(life).unwrap()).env("REPLICATOR_FAULT_POINT", fault);
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
-    let output = tokio::time::timeout(LIFE_WITHIN, command.output()).await.unwrap().unwrap();
-    let killed = output.status.signal() == Some(9);
-    let said = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
-    assert!(killed || output.status.success(), "{fault}: {said}");
-    killed
-}
 
 /// Everything below `folder`, by path: content and mode of files, nothing of folders.
 fn found(folder: &Path) -> BTreeMap<String, String> {
@@ -142,8 +125,8 @@ impl Host {
     /// An agent that goes over to the other turn with this fault; says whether that killed it.
     async fn goes_over(&mut self, fault: &str) -> bool {
         self.turn = if self.turn == "a" { "b" } else { "a" };
-        let host = self.bench.share();
-        let killed = live(&Life { host, image: self.image.clone(), turn: self.turn.to_owned() }, fault).await;
+        let declared = declared(&self.bench, &self.image, self.turn);
+        let killed = Life::new(self.bench.share(), &declared).meet(fault).await.unwrap();
         self.bench.start().unwrap();
         killed
     }
