@@ -125,7 +125,11 @@ pub async fn run<A: Applier>(parts: Parts<A>) -> Result<(), StartError> {
     let stop = CancellationToken::new();
     supervision::stop_on_signals(stop.clone()).map_err(StartError::Signals)?;
     let started = AgentStarted { agent_version: env!("CARGO_PKG_VERSION").into(), supervisor: supervisor().into() };
-    ledger.append(None, vec![Body::AgentStarted(started)])?;
+    let status = ledger.state().status;
+    // The same as before is no news: a start that finds nothing to do appends nothing.
+    if (&status.agent_version, &status.supervisor) != (&started.agent_version, &started.supervisor) {
+        ledger.append(None, vec![Body::AgentStarted(started)])?;
+    }
     let inbox = Inbox::open(&layout, membership.clone(), ledger.clone())?;
 
     let (in_force_in, in_force) = watch::channel(inbox.in_force());

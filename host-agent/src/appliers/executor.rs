@@ -6,14 +6,13 @@ mod removing;
 mod steps;
 
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
-use prost::Message as _;
 use replicator_protocol::change;
 use replicator_protocol::resources::Kind;
 use replicator_protocol::wire::event::event::Body;
 use replicator_protocol::wire::event::{
-    Action, ApplyReported, DriftFound, Event, Failure, OriginalKept, Outcome, PlannedStep, ReasonCode, ResourceResult,
+    Action, ApplyReported, DriftFound, Failure, OriginalKept, Outcome, PlannedStep, ReasonCode, ResourceResult,
     StepsPlanned, Trigger,
 };
 
@@ -22,20 +21,13 @@ use crate::clock::Clock;
 use crate::daemon::{ApplyError, Depth, NewerWaiting};
 use crate::host::files;
 use crate::inbox::InForce;
-use crate::ledger::projections::Fold as _;
-use crate::ledger::projections::resources::Resources;
+use crate::ledger::projections::resources::{Reported, Resources};
 use crate::planner::{Planned, Situation, plan};
-
-/// Events read at once while catching up with the ledger.
-const CATCH_UP: u32 = 1000;
 
 /// Makes the machine match what is declared.
 pub struct Executor {
     tools: Tools,
     clock: Arc<dyn Clock>,
-    resources: Mutex<Arc<Resources>>,
-    /// What failed in the last report, so that a look which finds nothing new adds none.
-    reported: Mutex<Vec<(String, Failure)>>,
 }
 
 /// One walk over a declaration.
@@ -52,41 +44,18 @@ impl Executor {
     /// An executor over these tools.
     #[must_use]
     pub fn new(tools: Tools, clock: Arc<dyn Clock>) -> Self {
-        Self { tools, clock, resources: Mutex::default(), reported: Mutex::default() }
+        Self { tools, clock }
     }
 
-    /// What the ledger knows of every resource, up to its last entry.
-    fn caught_up(&self) -> Result<Arc<Resources>, ApplyError> {
-        let mut resources = self.resources.lock().unwrap_or_else(PoisonError::into_inner);
-        loop {
-            let entries = self
-                .tools
-                .ledger
-                .read_after(resources.number, CATCH_UP)
-                .map_err(|error| ApplyError { what: "looked at", source: Box::new(error) })?;
-            if entries.is_empty() {
-                return Ok(Arc::clone(&resources));
-            }
-            // Copied only where a walk still holds what was known before.
-            let resources = Arc::make_mut(&mut resources);
-            for entry in entries {
-                // Checked when the ledger was opened.
-                let event = Event::decode(entry.payload).unwrap_or_default();
-                resources.fold(&event);
-                resources.number = entry.number;
-            }
-        }
-    }
-
-    /// One walk. `None` where a look found nothing to do and nothing new that fails.
+    /// One walk, and whether its report was appended.
     async fn walk(
         &self,
         in_force: &InForce,
         (trigger, depth): (Trigger, Depth),
         newer_waiting: NewerWaiting<'_>,
-    ) -> Result<Option<ApplyReported>, ApplyError> {
+    ) -> Result<(ApplyReported, bool), ApplyError> {
         let begun = self.clock.monotonic_time();
-        let ledger = self.caught_up()?;
+        let ledger = self.tools.ledger.state().resources;
         let resources = &in_force.declaration.resources;
         let wanted = observing::wanted(&self.tools, resources);
         let observed = observing::observe(&self.tools, resources, &ledger, depth).await;
@@ -115,40 +84,21 @@ impl Executor {
             not_attempted: u32::try_from(not_attempted).unwrap_or(u32::MAX),
             complete,
         };
-        self.close(in_force, trigger, report)
-    }
-
-    fn close(
-        &self,
-        in_force: &InForce,
-        trigger: Trigger,
-        report: ApplyReported,
-    ) -> Result<Option<ApplyReported>, ApplyError> {
-        let failures: Vec<_> = report
-            .results
-            .iter()
-            .filter_map(|result| Some((result.resource.clone(), result.failure.clone()?)))
-            .collect();
-        let mut reported = self.reported.lock().unwrap_or_else(PoisonError::into_inner);
-        let idle = report.results.iter().all(|result| result.action() == Action::None);
-        if trigger == Trigger::Reconcile && idle {
-            let same =
-                |one: &(String, Failure), other: &(String, Failure)| (&one.0, &one.1.code) == (&other.0, &other.1.code);
-            let nothing_new = failures.len() == reported.len()
-                && failures.iter().zip(reported.iter()).all(|(one, other)| same(one, other));
-            if nothing_new {
-                return Ok((!failures.is_empty()).then_some(report));
-            }
+        let told = trigger == Trigger::Declaration || !says_nothing_new(&walk, depth, &report);
+        if told {
+            walk.append(vec![Body::ApplyReported(report.clone())])?;
         }
-        *reported = failures;
-        drop(reported);
-        let body = vec![Body::ApplyReported(report.clone())];
-        self.tools
-            .ledger
-            .append(Some(&in_force.reference), body)
-            .map_err(|error| ApplyError { what: "made what is declared", source: Box::new(error) })?;
-        Ok(Some(report))
+        Ok((report, told))
     }
+}
+
+/// Whether a walk that nobody asked for (at start, or a look) did nothing and found nothing that the last report
+/// does not say already.
+fn says_nothing_new(walk: &Walk<'_>, depth: Depth, report: &ApplyReported) -> bool {
+    let idle = report.results.iter().all(|result| result.action() == Action::None);
+    let says = Reported::of(Some(&walk.in_force.reference), report);
+    let last = walk.ledger.reported.as_ref();
+    idle && (!report.complete || last.is_some_and(|last| says.repeats(last, depth == Depth::Full)))
 }
 
 impl crate::daemon::Applier for Executor {
@@ -158,8 +108,8 @@ impl crate::daemon::Applier for Executor {
         trigger: Trigger,
         newer_waiting: NewerWaiting<'_>,
     ) -> Result<ApplyReported, ApplyError> {
-        let report = self.walk(in_force, (trigger, Depth::Full), newer_waiting).await?;
-        Ok(report.unwrap_or_default())
+        let (report, _told) = self.walk(in_force, (trigger, Depth::Full), newer_waiting).await?;
+        Ok(report)
     }
 
     async fn look(
@@ -168,7 +118,9 @@ impl crate::daemon::Applier for Executor {
         depth: Depth,
         newer_waiting: NewerWaiting<'_>,
     ) -> Result<Option<ApplyReported>, ApplyError> {
-        self.walk(in_force, (Trigger::Reconcile, depth), newer_waiting).await
+        let (report, told) = self.walk(in_force, (Trigger::Reconcile, depth), newer_waiting).await?;
+        let fails = report.results.iter().any(|result| result.failure.is_some());
+        Ok((told || fails).then_some(report))
     }
 }
 

@@ -14,7 +14,7 @@ use super::failure::Failure;
 use super::output::{self, moment, table};
 use crate::config::Layout;
 use crate::ledger::projections::Projections;
-use crate::ledger::{Entry, Reader};
+use crate::ledger::{Entry, Reader, Verified};
 
 /// Entries read at once.
 const PAGE: u32 = 1000;
@@ -123,7 +123,7 @@ pub(super) fn show(layout: &Layout, (after, limit): (u64, u32), form: Output) ->
 pub(super) fn verify(layout: &Layout, form: Output) -> Result<(), Failure> {
     let reader = reader(layout)?;
     let hint = "the next start sets it aside, starts a new chain and names this one's last good entry";
-    let (number, hash) = reader.verify().map_err(|damage| {
+    let Verified { number, hash, .. } = reader.verify().map_err(|damage| {
         let last_good = format!("entries 1 to {} are as they were written", damage.last_good());
         Failure::message("the ledger is damaged").caused_by(&damage).caused_by(&last_good).hint(hint)
     })?;

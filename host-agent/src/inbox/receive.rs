@@ -8,25 +8,19 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use prost::Message as _;
 use replicator_protocol::ids::{Digest, Position};
 use replicator_protocol::keyring::Keyring;
 use replicator_protocol::refusal::Refusal;
 use replicator_protocol::wire::event::event::Body;
-use replicator_protocol::wire::event::{
-    DeclarationAccepted, DeclarationRefused, DeclarationSuperseded, Equivocation, Event,
-};
+use replicator_protocol::wire::event::{DeclarationAccepted, DeclarationRefused, DeclarationSuperseded, Equivocation};
 
 use super::in_force::{equivocation_at, kept_at};
 use super::{AnchorError, Anchors, Floor, InForce, Verdict, decide, reference, skipped, verify};
 use crate::config::Layout;
 use crate::durable::{self, FileError};
 use crate::keys::Membership;
-use crate::ledger::{AppendError, ReadError, SharedLedger};
+use crate::ledger::{AppendError, SharedLedger};
 use crate::policy::{Policy, PolicyError};
-
-/// Entries read at once when the ledger is asked for its last acceptance.
-const PAGE: u32 = 1000;
 
 /// The inbox could not do its work; nothing was taken up.
 #[derive(Debug, thiserror::Error)]
@@ -40,9 +34,6 @@ pub enum InboxError {
     /// The ledger could not be written.
     #[error(transparent)]
     Append(#[from] AppendError),
-    /// The ledger could not be read.
-    #[error(transparent)]
-    Read(#[from] ReadError),
     /// What this host allows could not be read.
     #[error(transparent)]
     Policy(#[from] PolicyError),
@@ -89,7 +80,7 @@ impl Inbox {
     /// See [`InboxError`].
     pub fn open(layout: &Layout, me: Membership, ledger: Arc<SharedLedger>) -> Result<Self, InboxError> {
         let anchors = Anchors::new(layout.anchors());
-        let recorded = last_accepted(&ledger)?;
+        let recorded = last_accepted(&ledger);
         let anchored = match anchors.read() {
             // The ledger, whose chain has been verified, says it as well.
             Err(AnchorError::Damaged(..)) if recorded.is_some() => None,
@@ -240,19 +231,11 @@ fn digest(bytes: &[u8]) -> Option<Digest> {
 }
 
 /// What the ledger says was accepted last.
-fn last_accepted(ledger: &SharedLedger) -> Result<Option<Floor>, ReadError> {
-    let (mut after, mut floor) = (0, None);
-    loop {
-        let page = ledger.read_after(after, PAGE)?;
-        let Some(last) = page.last() else { return Ok(floor) };
-        after = last.number;
-        for entry in &page {
-            let Ok(event) = Event::decode(&entry.payload[..]) else { continue };
-            let (Some(of), Some(Body::DeclarationAccepted(_))) = (event.declaration, event.body) else { continue };
-            let position = Position { epoch: of.epoch, sequence: of.sequence };
-            floor = digest(&of.hash).map(|hash| Floor { position, hash }).or(floor);
-        }
-    }
+fn last_accepted(ledger: &SharedLedger) -> Option<Floor> {
+    let status = ledger.state().status;
+    let accepted = status.accepted.as_ref()?;
+    let hash = digest(&hex::decode(&accepted.hash).ok()?)?;
+    Some(Floor { position: Position { epoch: accepted.epoch, sequence: accepted.sequence }, hash })
 }
 
 #[cfg(test)]

@@ -14,8 +14,10 @@ use replicator_protocol::wire::event::{ChainStarted, DeclarationRef, Event, Ledg
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::error::{AppendError, OpenError, ReadError};
+use super::projections::Fold as _;
 use super::schema;
-use super::verify::{Damage, kind_of, verify};
+use super::state::State;
+use super::verify::{Damage, Verified, kind_of, verify};
 use crate::clock::Clock;
 use crate::config::Layout;
 
@@ -54,6 +56,7 @@ pub struct Ledger {
     connection: Connection,
     host: HostUid,
     head: Head,
+    state: State,
     clock: Arc<dyn Clock>,
     /// Released when the ledger is dropped, or when the process dies.
     _lock: File,
@@ -75,7 +78,7 @@ impl Ledger {
         let lock = lock(&folder.join(LOCK))?;
         let connection = connect(&folder.join(DATABASE))?;
         sync_folder(folder)?;
-        let (number, hash) = verify(&connection).map_err(OpenError::Damaged)?;
+        let Verified { number, hash, state } = verify(&connection).map_err(OpenError::Damaged)?;
         let identity = identity(&connection)?;
         let head = match identity {
             Some((found, _)) if found != host.as_str() => {
@@ -84,7 +87,7 @@ impl Ledger {
             Some((_, chain)) => Head { chain, number, hash },
             None => Head { chain: new_chain()?, number, hash },
         };
-        let mut ledger = Self { connection, host: host.clone(), head, clock, _lock: lock };
+        let mut ledger = Self { connection, host: host.clone(), head, state, clock, _lock: lock };
         if number == 0 {
             ledger.append(None, vec![first]).map_err(|AppendError(error)| error)?;
         }
@@ -101,7 +104,7 @@ impl Ledger {
     pub fn append(&mut self, declaration: Option<&DeclarationRef>, bodies: Vec<Body>) -> Result<Head, AppendError> {
         let (wall_time, monotonic_time) = (self.clock.wall_time(), self.clock.monotonic_time());
         let boot_id = self.clock.boot_id();
-        let mut head = self.head;
+        let (mut head, mut events) = (self.head, Vec::with_capacity(bodies.len()));
         let transaction = self.connection.transaction().map_err(AppendError)?;
         for body in bodies {
             let event = Event {
@@ -127,9 +130,11 @@ impl Ledger {
                 })
                 .map_err(AppendError)?;
             head = Head { number: event.number, hash, ..head };
+            events.push(event);
         }
         transaction.commit().map_err(AppendError)?;
         self.head = head;
+        events.iter().for_each(|event| self.state.fold(event));
         Ok(head)
     }
 
@@ -137,6 +142,12 @@ impl Ledger {
     #[must_use]
     pub fn head(&self) -> Head {
         self.head
+    }
+
+    /// What all entries fold to.
+    #[must_use]
+    pub fn state(&self) -> &State {
+        &self.state
     }
 
     /// Up to `limit` entries after number `after`, in order.

@@ -12,10 +12,12 @@ pub mod projections;
 mod reader;
 mod schema;
 mod shared;
+mod state;
 mod verify;
 
 pub use error::{AppendError, OpenError, ReadError};
 pub use log::{Entry, Head, Ledger, is_held, set_aside};
 pub use reader::Reader;
 pub use shared::SharedLedger;
-pub use verify::{Damage, verify};
+pub use state::State;
+pub use verify::{Damage, Verified, verify};

@@ -7,7 +7,7 @@ use rusqlite::{Connection, OpenFlags};
 
 use super::error::ReadError;
 use super::log::{Entry, entries_after, hash_of};
-use super::verify::{Damage, verify};
+use super::verify::{Damage, Verified, verify};
 
 /// A ledger open for reading.
 pub struct Reader(Connection);
@@ -26,12 +26,12 @@ impl Reader {
         Connection::open_with_flags(path, flags).map(Self).map(Some).map_err(ReadError)
     }
 
-    /// Checks the whole chain; returns number and hash of the last entry.
+    /// Checks the whole chain.
     ///
     /// # Errors
     ///
     /// The first [`Damage`].
-    pub fn verify(&self) -> Result<(u64, Digest), Damage> {
+    pub fn verify(&self) -> Result<Verified, Damage> {
         verify(&self.0)
     }
 

@@ -7,7 +7,7 @@ use replicator_protocol::wire::event::DeclarationRef;
 use replicator_protocol::wire::event::event::Body;
 use tokio::sync::watch;
 
-use super::{AppendError, Entry, Head, Ledger, ReadError};
+use super::{AppendError, Entry, Head, Ledger, ReadError, State};
 
 /// The ledger, to be held in an `Arc`. Appends are short and synced; a task that appends waits for the disk.
 pub struct SharedLedger {
@@ -43,6 +43,12 @@ impl SharedLedger {
     #[must_use]
     pub fn head(&self) -> Head {
         self.lock().head()
+    }
+
+    /// As [`Ledger::state`].
+    #[must_use]
+    pub fn state(&self) -> State {
+        self.lock().state().clone()
     }
 
     /// As [`Ledger::read_after`].

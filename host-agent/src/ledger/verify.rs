@@ -6,6 +6,9 @@ use replicator_protocol::ids::Digest;
 use replicator_protocol::wire::event::Event;
 use rusqlite::Connection;
 
+use super::projections::Fold as _;
+use super::state::State;
+
 /// The first thing wrong, and how far the ledger is good.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Damage {
@@ -42,14 +45,23 @@ impl Damage {
     }
 }
 
+/// A log that is what was written.
+#[derive(Debug)]
+pub struct Verified {
+    /// Number of the last entry; 0 for an empty log.
+    pub number: u64,
+    /// Its hash; zeros for an empty log.
+    pub hash: Digest,
+    /// What its events fold to.
+    pub state: State,
+}
+
 /// Reads the whole log and checks it, without changing anything.
-///
-/// Returns the number and hash of the last entry; 0 and zeros for an empty log.
 ///
 /// # Errors
 ///
 /// The first [`Damage`].
-pub fn verify(connection: &Connection) -> Result<(u64, Digest), Damage> {
+pub fn verify(connection: &Connection) -> Result<Verified, Damage> {
     let file = |error: rusqlite::Error| Damage::File(error.to_string());
     let health: String = connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0)).map_err(file)?;
     if health != "ok" {
@@ -59,7 +71,7 @@ pub fn verify(connection: &Connection) -> Result<(u64, Digest), Damage> {
         .prepare("SELECT number, kind, payload, previous, hash, wall_time FROM events ORDER BY number")
         .map_err(file)?;
     let mut rows = statement.query([]).map_err(file)?;
-    let mut last = (0, Digest([0; 32]));
+    let mut verified = Verified { number: 0, hash: Digest([0; 32]), state: State::default() };
     let mut identity = None;
     while let Some(row) = rows.next().map_err(file)? {
         let row = Row {
@@ -70,9 +82,11 @@ pub fn verify(connection: &Connection) -> Result<(u64, Digest), Damage> {
             hash: row.get(4).map_err(file)?,
             wall_time: row.get(5).map_err(file)?,
         };
-        last = row.follows(last, &mut identity)?;
+        let event = row.follows((verified.number, verified.hash), &mut identity)?;
+        (verified.number, verified.hash) = (row.number, Digest(row.hash));
+        verified.state.fold(&event);
     }
-    Ok(last)
+    Ok(verified)
 }
 
 struct Row {
@@ -90,7 +104,7 @@ impl Row {
         &self,
         (last, last_hash): (u64, Digest),
         identity: &mut Option<(String, Vec<u8>)>,
-    ) -> Result<(u64, Digest), Damage> {
+    ) -> Result<Event, Damage> {
         let number = self.number;
         let altered = |what| Err(Damage::Altered { number, what });
         if number != last + 1 {
@@ -109,11 +123,11 @@ impl Row {
         if self.previous != last_hash.0 {
             return altered("it does not follow the entry before it");
         }
-        let own = (event.host, event.chain.to_vec());
+        let own = (event.host.clone(), event.chain.to_vec());
         if *identity.get_or_insert_with(|| own.clone()) != own {
             return altered("it belongs to another host or chain");
         }
-        Ok((number, Digest(self.hash)))
+        Ok(event)
     }
 }
 

@@ -32,6 +32,11 @@ fn besides_the_ledger(written: Vec<PathBuf>, ledger: &Path) -> Vec<PathBuf> {
     written.into_iter().filter(|path| !is_ledger(path)).collect()
 }
 
+async fn last_entry(fleet: &Fleet) -> u64 {
+    let status = fleet.agent(&["status", "-o", "json"]).await.unwrap().json().unwrap();
+    status["ledger"]["last"].as_u64().unwrap()
+}
+
 /// A resource of each kind, each naming the one before.
 fn everything(bench: &Bench, image: &str, content: &str) -> Vec<(&'static str, Kind)> {
     let text = |path: PathBuf| path.to_string_lossy().into_owned();
@@ -104,15 +109,22 @@ async fn converging_what_is_converged_touches_nothing() {
     let settings = fleet.agent_root().join("etc/replicator-host-agent/agent.toml");
     let text = std::fs::read_to_string(&settings).unwrap();
     std::fs::write(&settings, format!("docker = {:?}\n{text}", recorder.socket())).unwrap();
-    fleet.start_agent().await.unwrap();
-    let started = async || {
-        let status = fleet.agent(&["status", "-o", "json"]).await?.json()?;
-        Ok((status["last_apply"]["trigger"] == "start").then_some(()))
-    };
-    wait::until("it has applied what it was told before", SOON, started).await.unwrap();
-    assert!(changing(&recorder.take()).is_empty(), "nor does a start touch what is as declared");
-
     let before = fleet.containers().unwrap();
+    let last = last_entry(&fleet).await;
+    for restart in 1..=2 {
+        fleet.start_agent().await.unwrap();
+        let mut asked = Vec::new();
+        let looked = async || {
+            asked.extend(recorder.take());
+            Ok(before.values().all(|id| asked.iter().any(|call| call.path.contains(id))).then_some(()))
+        };
+        wait::until("it has looked at what it was told before", SOON, looked).await.unwrap();
+        assert_eq!(changing(&asked), Vec::<&Call>::new(), "nor does start {restart} touch what is as declared");
+        fleet.stop_agent().await.unwrap();
+        assert_eq!(last_entry(&fleet).await, last, "start {restart} found nothing, and so it says nothing");
+    }
+    fleet.start_agent().await.unwrap();
+
     let state = fleet.agent_root().join("var/lib/replicator-host-agent");
     let data = PathBuf::from(format!("/var/lib/replicator.{}", fleet.host));
     let watches = [Watch::below(&data).unwrap(), Watch::below(&fleet.agent_root()).unwrap()];
@@ -121,6 +133,7 @@ async fn converging_what_is_converged_touches_nothing() {
     assert!(results.len() > 5 && results.iter().all(|one| one["outcome"] == "unchanged"), "{report:#}");
     let (calls, [on_machine, own]) = (recorder.take(), watches.map(|watch| watch.take().unwrap()));
     assert_eq!(changing(&calls), Vec::<&Call>::new());
+    assert_eq!(last_entry(&fleet).await, last + 2, "accepted, and the report; and a third start said nothing");
     for id in before.values() {
         assert!(calls.iter().any(|call| call.path.contains(id)), "it did look at {id}: {calls:?}");
     }

@@ -88,6 +88,7 @@ async fn lived(fleet: &Fleet) {
     wait::until("what was stopped runs again", SOON, mended).await.unwrap();
     fold(fleet).await;
     fleet.kill_agent().await.unwrap();
+    docker(&["kill", &web]).unwrap();
     fleet.start_agent().await.unwrap();
     let settled = async || {
         let status = fleet.agent(&["status", "-o", "json"]).await?.json()?;

@@ -4,11 +4,13 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
+use prost::Message as _;
 use replicator_protocol::declaration::Declaration;
 use replicator_protocol::ids::{Generation, SecretName};
 use replicator_protocol::sealed_box::{Consumer, Recipient, seal};
 use replicator_protocol::secret::SecretBytes;
 use replicator_protocol::wire::declaration::{self as wire, file::Body as Content};
+use replicator_protocol::wire::event::Event;
 
 use super::*;
 use crate::clock::SystemClock;
@@ -378,4 +380,32 @@ async fn directory_made_and_never_recorded_is_ours_after_a_restart() {
     bench.restart();
     bench.executor.apply(&in_force, Trigger::Start, &|| false).await.unwrap();
     assert_eq!(outcomes(&bench.apply_all(vec![]).await), [Outcome::Removed]);
+}
+
+#[tokio::test]
+async fn start_that_finds_nothing_says_nothing_unless_its_report_is_owed() {
+    let mut bench = Bench::new();
+    let kind = bench.directory("d", 0o755);
+    let in_force = bench.in_force_of([kind.clone()]);
+    let start = async |bench: &Bench, of: &InForce| {
+        let report = bench.executor.apply(of, Trigger::Start, &|| false).await.unwrap();
+        assert!(report.complete);
+        outcomes(&report)
+    };
+    assert_eq!(start(&bench, &in_force).await, [Outcome::Changed]);
+    let told = bench.entries();
+    for _ in 0..2 {
+        bench.restart();
+        assert_eq!(start(&bench, &in_force).await, [Outcome::Unchanged]);
+        assert_eq!(bench.entries(), told);
+    }
+    fs::remove_dir(bench.path("d")).unwrap();
+    bench.restart();
+    assert_eq!(start(&bench, &in_force).await, [Outcome::Changed]);
+    assert_eq!(bench.entries(), told + 3, "planned, finished, reported");
+    // Accepted, and the agent died before it reported: somebody waits for that report.
+    let newer = bench.in_force_of([kind]);
+    bench.restart();
+    assert_eq!(start(&bench, &newer).await, [Outcome::Unchanged]);
+    assert_eq!(bench.entries(), told + 4);
 }

@@ -1,5 +1,7 @@
+use prost::Message as _;
 use replicator_protocol::envelope::sign;
 use replicator_protocol::refusal::Code;
+use replicator_protocol::wire::event::Event;
 
 use super::*;
 use crate::clock::SystemClock;

@@ -6,7 +6,9 @@ use bytes::Bytes;
 use replicator_protocol::change::Facts;
 use replicator_protocol::resources::Kind;
 use replicator_protocol::wire::event::event::Body;
-use replicator_protocol::wire::event::{DeclarationRef, Event, Failure, Outcome, PlannedStep, Record, ResourceResult};
+use replicator_protocol::wire::event::{
+    ApplyReported, DeclarationRef, Event, Failure, Outcome, PlannedStep, Record, ResourceResult,
+};
 
 /// A field of failures after which a replaced thing stands again, at the cost of an interruption: such a step is
 /// not tried again for the same declaration.
@@ -34,8 +36,6 @@ pub struct Applied {
 /// All resources, folded from events in order.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Resources {
-    /// Number of the last event folded in.
-    pub number: u64,
     /// What is applied, by name.
     pub applied: BTreeMap<String, Applied>,
     /// Steps that began and have not ended, by resource.
@@ -44,11 +44,45 @@ pub struct Resources {
     pub originals: BTreeMap<String, String>,
     /// Steps not to be tried again for the declaration they failed for, by resource.
     pub given_up: BTreeMap<String, (DeclarationRef, Failure)>,
+    /// The last report.
+    pub reported: Option<Reported>,
+}
+
+/// What a report said, as far as a later one could only repeat it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Reported {
+    /// The declaration it was of.
+    pub declaration: Option<DeclarationRef>,
+    /// It went to its end.
+    pub complete: bool,
+    /// What failed, in its order: resource and stable code.
+    pub failures: Vec<(String, String)>,
+}
+
+impl Reported {
+    /// What `report`, of `declaration`, says.
+    #[must_use]
+    pub fn of(declaration: Option<&DeclarationRef>, report: &ApplyReported) -> Self {
+        let failure = |result: &ResourceResult| Some((result.resource.clone(), result.failure.as_ref()?.code.clone()));
+        Self {
+            declaration: declaration.cloned(),
+            complete: report.complete,
+            failures: report.results.iter().filter_map(failure).collect(),
+        }
+    }
+
+    /// Whether this says nothing that `last` does not. `whole` where everything was asked: otherwise, what was not
+    /// found failing may fail still.
+    #[must_use]
+    pub fn repeats(&self, last: &Self, whole: bool) -> bool {
+        let same = (self.complete, &self.declaration) == (last.complete, &last.declaration);
+        let known = self.failures.iter().all(|failure| last.failures.contains(failure));
+        same && known && (!whole || self.failures.len() == last.failures.len())
+    }
 }
 
 impl super::Fold for Resources {
     fn fold(&mut self, event: &Event) {
-        self.number = event.number;
         match &event.body {
             Some(Body::StepsPlanned(planned)) => {
                 let steps = planned.steps.iter().map(|step| (step.resource.clone(), step.clone()));
@@ -70,6 +104,7 @@ impl super::Fold for Resources {
                 }
             }
             Some(Body::ApplyReported(report)) => {
+                self.reported = Some(Reported::of(event.declaration.as_ref(), report));
                 for (place, result) in report.results.iter().enumerate() {
                     if let (Outcome::Changed | Outcome::Unchanged, Some(applied)) =
                         (result.outcome(), self.applied.get_mut(&result.resource))
@@ -143,7 +178,7 @@ pub fn facts(record: &Record) -> Option<Facts<Bytes>> {
 mod tests {
     use super::super::Fold as _;
     use super::*;
-    use replicator_protocol::wire::event::{ApplyReported, StepFinished, StepsPlanned};
+    use replicator_protocol::wire::event::{StepFinished, StepsPlanned};
 
     fn event(number: u64, body: Body) -> Event {
         let declaration = Some(DeclarationRef { epoch: 1, sequence: 1, hash: vec![1].into() });
@@ -218,6 +253,23 @@ mod tests {
         assert_eq!(places(bodies.clone()), [Some(1), Some(0)]);
         bodies.extend([made("m.a"), report(&[("m.a", Outcome::Failed), ("m.b", Outcome::Failed)])]);
         assert_eq!(places(bodies), [Some(1), Some(0)]);
+    }
+
+    #[test]
+    fn report_repeats_the_last_unless_something_fails_anew_or_no_longer() {
+        let said = |names: &[&str]| Reported {
+            complete: true,
+            failures: names.iter().map(|name| ((*name).to_owned(), "unhealthy".to_owned())).collect(),
+            ..Reported::default()
+        };
+        let last = said(&["m.a", "m.b"]);
+        assert!(said(&["m.a", "m.b"]).repeats(&last, true));
+        assert!(!said(&["m.a"]).repeats(&last, true), "one is well again");
+        assert!(said(&["m.a"]).repeats(&last, false), "one was not asked");
+        assert!(!said(&["m.a", "m.c"]).repeats(&last, false));
+        let newer = DeclarationRef { epoch: 1, sequence: 2, hash: bytes::Bytes::new() };
+        assert!(!Reported { declaration: Some(newer), ..last.clone() }.repeats(&last, false));
+        assert!(!last.repeats(&Reported { complete: false, ..last.clone() }, false), "the last was cut off");
     }
 
     #[test]

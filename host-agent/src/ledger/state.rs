@@ -1,0 +1,24 @@
+//! What all events so far fold to, kept in memory beside the log: nobody has to read the log to know where he is.
+
+use std::sync::Arc;
+
+use replicator_protocol::wire::event::Event;
+
+use super::projections::resources::Resources;
+use super::projections::{Fold, Status};
+
+/// The folded answers; copied only where somebody still holds what was known before.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct State {
+    /// What is applied, and what was begun.
+    pub resources: Arc<Resources>,
+    /// What this host was told, and how it stands.
+    pub status: Arc<Status>,
+}
+
+impl Fold for State {
+    fn fold(&mut self, event: &Event) {
+        Arc::make_mut(&mut self.resources).fold(event);
+        Arc::make_mut(&mut self.status).fold(event);
+    }
+}
