@@ -14,6 +14,7 @@ mod kinds {
 }
 
 mod stories {
+    mod adopting;
     mod bad_input;
     mod broker_faults;
     mod broker_isolation;

@@ -16,7 +16,10 @@ const HINTS: &[(&str, &str)] = &[
     ("runtime-refused", "see what the container runtime says above, and its log on the host"),
     ("image-missing", "build or load the image on the host; `docker image ls` shows what there is"),
     ("bind-missing", "make the path on the host that is to be bound, or declare it"),
-    ("name-taken", "remove or rename what has that name: it is not ours to replace"),
+    (
+        "name-taken",
+        "make what has that name equal in what `differs` says, or remove or rename it: it is not ours to replace",
+    ),
     ("duplicate-network", "remove one of the two networks of that name"),
     ("subnet-taken", "remove the network that takes the addresses: `docker network ls`"),
     ("exited", "see its last words above: the program itself ends"),

@@ -14,6 +14,7 @@ pub(super) fn code(reason: &Reason) -> &'static str {
         Ok(ReasonCode::NoLongerDeclared) => "no-longer-declared",
         Ok(ReasonCode::Unfinished) => "unfinished",
         Ok(ReasonCode::SecretChanged) => "secret-changed",
+        Ok(ReasonCode::Adopted) => "adopted",
         Ok(ReasonCode::Unspecified) | Err(_) => "unknown",
     }
 }
@@ -30,6 +31,7 @@ pub(super) fn says(reason: &Reason) -> String {
         Ok(ReasonCode::NoLongerDeclared) => "no longer declared".into(),
         Ok(ReasonCode::Unfinished) => "an earlier attempt did not finish".into(),
         Ok(ReasonCode::SecretChanged) => format!("the secret `{subject}` was set anew"),
+        Ok(ReasonCode::Adopted) => "adopted as it stood".into(),
         Ok(ReasonCode::Unspecified) | Err(_) => "for a reason unknown here".into(),
     }
 }

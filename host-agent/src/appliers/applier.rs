@@ -17,11 +17,11 @@ use crate::inbox::InForce;
 use crate::keys::Opener;
 use crate::keys::digest_key::DigestKey;
 use crate::ledger::SharedLedger;
-use crate::ledger::projections::resources::{RELOAD_ON, RESTART_ON};
+use crate::ledger::projections::resources::{ALGORITHM, RELOAD_ON, RESTART_ON};
 use crate::planner::Drift;
 
-/// How records of this agent compute their digests; a later way gets the next number.
-pub(super) const ALGORITHM: u32 = 1;
+/// The label that says whose a thing is: the number of its host.
+pub(super) const HOST: &str = "replicator.host";
 
 /// What every applier has at hand.
 pub struct Tools {
@@ -53,7 +53,7 @@ impl Tools {
     pub fn labels(&self, resource: &ResourceId) -> BTreeMap<String, String> {
         BTreeMap::from([
             ("replicator.fleet".to_owned(), self.fleet.to_string()),
-            ("replicator.host".to_owned(), self.host.to_string()),
+            (HOST.to_owned(), self.host.to_string()),
             ("replicator.resource".to_owned(), resource.to_string()),
         ])
     }
@@ -68,7 +68,7 @@ impl Tools {
     /// Whether labels say that the thing was made by this host's agent.
     #[must_use]
     pub fn is_ours(&self, labels: &BTreeMap<String, String>) -> bool {
-        labels.get("replicator.host").is_some_and(|host| host == self.host.as_str())
+        labels.get(HOST).is_some_and(|host| host == self.host.as_str())
     }
 }
 
@@ -122,6 +122,15 @@ pub struct Done {
     pub note: String,
     /// It is there and does not serve.
     pub failure: Option<Failure>,
+    /// It stood there already as it is declared, and was recorded as it stands.
+    pub adopted: bool,
+}
+
+impl Done {
+    /// A step with nothing to tell but what was read back.
+    pub(super) fn well(record: Record) -> Self {
+        Self { record, note: String::new(), failure: None, adopted: false }
+    }
 }
 
 /// A thing no longer declared.

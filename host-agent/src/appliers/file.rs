@@ -87,7 +87,7 @@ impl Applier for Files<'_> {
         }
         is_as_left(&self.observe(job.declared, &record, true).await?, path)?;
         let note = leave_behind(self, job).await?;
-        Ok(Done { record, note, failure: None })
+        Ok(Done { note, ..Done::well(record) })
     }
 
     async fn remove(&self, record: &Record) -> Result<Gone, Failure> {

@@ -62,7 +62,7 @@ impl Applier for Networks<'_> {
             return Err(failure(FailureCode::ReadBack).with("network", name));
         }
         let note = leave_behind(self, job).await?;
-        Ok(Done { record, note, failure: None })
+        Ok(Done { note, ..Done::well(record) })
     }
 
     async fn remove(&self, record: &Record) -> Result<Gone, Failure> {

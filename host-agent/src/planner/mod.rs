@@ -10,7 +10,7 @@ use replicator_protocol::resources::{Kind, Resource};
 use replicator_protocol::wire::declaration::resource;
 use replicator_protocol::wire::event::{Action, DeclarationRef, Failure, Reason, ReasonCode};
 
-use crate::ledger::projections::resources::{Applied, Resources, facts};
+use crate::ledger::projections::resources::{ALGORITHM, Applied, Resources, facts};
 
 /// What the machine says of one applied resource.
 #[derive(Debug, Clone, PartialEq)]
@@ -83,6 +83,7 @@ pub fn plan(situation: &Situation<'_>) -> Vec<Planned> {
         .applied
         .iter()
         .filter_map(|(name, applied)| Some((applied, ResourceId::parse(name).ok()?, facts(&applied.record)?)))
+        .filter(|(applied, id, _)| !situation.is_to_be_recognised(applied, id))
         .collect();
     // What no report has placed yet was applied last.
     let order = |applied: &Applied| applied.place.map_or((usize::MAX, applied.since), |place| (place, 0));
@@ -117,6 +118,13 @@ fn renews(step: &Planned) -> bool {
 }
 
 impl Situation<'_> {
+    /// A container that was recorded by another way of computing digests: its record cannot be compared, so what
+    /// stands is, and none is made again for the sake of its digest.
+    fn is_to_be_recognised(&self, applied: &Applied, id: &ResourceId) -> bool {
+        let declared = |resource: &Resource| resource.id == *id && resource.kind() == Kind::Container;
+        applied.record.algorithm != ALGORITHM && self.resources.iter().any(declared)
+    }
+
     /// Adds what only this machine can tell.
     fn refine(&self, resource: &Resource, renewed: &BTreeSet<(Kind, &str)>, step: &mut Planned) {
         let name = step.id.to_string();

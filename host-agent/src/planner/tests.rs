@@ -30,7 +30,8 @@ fn facts(resources: &[Resource]) -> Vec<Facts<Bytes>> {
 fn applied(resources: &[Resource]) -> Resources {
     let records = resources.iter().zip(facts(resources)).enumerate().map(|(since, (resource, facts))| {
         let Facts { kind, target, fields, inputs, .. } = facts;
-        let record = Record { kind: kind.as_str().into(), target, fields, inputs, ..Record::default() };
+        let kind = kind.as_str().into();
+        let record = Record { kind, target, fields, inputs, algorithm: ALGORITHM, ..Record::default() };
         (resource.id.to_string(), Applied { record, since: since as u64, place: Some(since), before: None })
     });
     Resources { applied: records.collect(), ..Resources::default() }
@@ -134,4 +135,14 @@ fn removal_that_was_called_off_is_not_gone_on_with() {
     ledger.begun.insert("m.a".into(), step);
     let steps = planned(&resources, &ledger, &[]);
     assert_eq!((steps[0].action, steps[0].reasons.len()), (Action::None, 0));
+}
+
+#[test]
+fn container_recorded_with_another_kind_of_digest_is_looked_at_and_not_made_again() {
+    let resources = [network(), container("a", |_| ())];
+    let mut ledger = applied(&resources);
+    ledger.applied.values_mut().for_each(|applied| applied.record.algorithm = 0);
+    // The applier recognises what stands; nothing that follows it is made again either.
+    assert_eq!(planned(&resources, &ledger, &[])[1].action, Action::Create);
+    assert_eq!(planned(&[], &ledger, &[])[0].action, Action::Remove, "it is still known for a thing that was made");
 }

@@ -14,8 +14,9 @@ use crate::host::docker::{Condition, Seen};
 use crate::host::http;
 
 impl Containers<'_> {
-    /// Waits until a started container serves: its check passes or, where it has none, it has kept running.
-    pub(super) async fn await_serving(&self, declared: &Container, id: &str) -> Result<Seen, Failure> {
+    /// Waits until a started container serves: its check passes or, where it has none, it has kept running. That
+    /// it was started again by itself `restarts` times before is no sign.
+    pub(super) async fn await_serving(&self, declared: &Container, id: &str, restarts: i64) -> Result<Seen, Failure> {
         let bound = bound(declared.health.as_ref());
         let started = Instant::now();
         let mut ended = None;
@@ -24,12 +25,12 @@ impl Containers<'_> {
             let seen = self.tools.docker.container(id).await.map_err(|error| failure::runtime(&error))?;
             let Some(seen) = seen else { return Err(failure(FailureCode::Exited).with("container", "gone")) };
             let down = matches!(seen.condition, Condition::Stopped | Condition::Restarting);
-            if seen.restarts > 0 && !down && ended.get_or_insert_with(Instant::now).elapsed() < bounds::SETTLE {
+            if seen.restarts > restarts && !down && ended.get_or_insert_with(Instant::now).elapsed() < bounds::SETTLE {
                 // It ended and was started again: how it ended is told only while it is down.
                 sleep(bounds::POLL).await;
                 continue;
             }
-            if seen.restarts > 0 || down {
+            if seen.restarts > restarts || down {
                 return Err(failure(FailureCode::Exited)
                     .with("exit_code", seen.exit_code)
                     .with("after", format!("{:.1} s", started.elapsed().as_secs_f64())));

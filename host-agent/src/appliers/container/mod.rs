@@ -3,7 +3,9 @@
 mod definition;
 mod health;
 mod masked;
+mod matching;
 mod swap;
+mod takeover;
 
 use std::path::Path;
 
@@ -12,11 +14,12 @@ use replicator_protocol::resources::container::{Image, image};
 use replicator_protocol::wire::declaration::{Container, mount::Source};
 use replicator_protocol::wire::event::{Action, Failure, Record};
 
-use super::applier::{ALGORITHM, Applier, Done, Gone, Job, Tools, record};
+use super::applier::{Applier, Done, Gone, Job, Tools, record};
 use super::bounds;
 use super::failure::{self, FailureCode, With as _, failure};
 use crate::host::docker::{Condition, Credential, RuntimeError, Seen};
 use crate::host::files::{self, FileType};
+use crate::ledger::projections::resources::ALGORITHM;
 use crate::planner::Drift;
 
 /// The label that says which definition a container was made from.
@@ -69,11 +72,17 @@ impl Applier for Containers<'_> {
         if let Some(done) = self.resume(job).await? {
             return Ok(done);
         }
-        let standing = self.standing(job).await?;
+        let standing = match self.standing(job).await? {
+            Some(theirs) if !self.is_held(job, &theirs) => return self.take_over(job, &theirs).await,
+            Some(ours) if job.action == Action::Create => match self.recognised(job, &ours).await? {
+                Some(adopted) => return self.adopt(job, &ours, adopted).await,
+                None => Some(ours),
+            },
+            standing => standing,
+        };
         match (&standing, job.action) {
             (Some(standing), Action::Reload) => self.reload(job, standing).await,
             (Some(standing), Action::Change) => self.restart(job, standing).await,
-            (Some(standing), Action::Create) if self.is_wanted(job, standing) => self.adopt(job, standing).await,
             (
                 _,
                 Action::Create | Action::Recreate | Action::Change | Action::Reload | Action::None | Action::Remove,
@@ -86,6 +95,9 @@ impl Applier for Containers<'_> {
         let Some(seen) = self.tools.docker.container(&record.runtime_id).await.map_err(runtime)? else {
             return Ok(Gone::Removed("it was gone already".into()));
         };
+        if record.found {
+            return Ok(Gone::Kept("it was here first".into()));
+        }
         self.tools.docker.stop(&seen.id, bounds::STOP).await.map_err(runtime)?;
         self.tools.docker.remove(&seen.id).await.map_err(runtime)?;
         Ok(Gone::Removed(match record.volumes.as_slice() {
@@ -109,7 +121,7 @@ impl Containers<'_> {
         seen.labels.get(IDENTITY) == Some(&self.identity(job.wanted))
     }
 
-    /// The container that stands there: the recorded one, else one of that name, which must be ours.
+    /// The container that stands there: the recorded one, else whichever has the name.
     async fn standing(&self, job: &Job<'_, Container>) -> Result<Option<Seen>, Failure> {
         let docker = &self.tools.docker;
         if let Some(known) = job.known.filter(|known| !known.runtime_id.is_empty())
@@ -117,20 +129,12 @@ impl Containers<'_> {
         {
             return Ok(Some(seen));
         }
-        match docker.container(&job.declared.name).await.map_err(runtime)? {
-            Some(seen) if !self.tools.is_ours(&seen.labels) => {
-                Err(failure(FailureCode::NameTaken).with("name", &job.declared.name))
-            }
-            seen => Ok(seen),
-        }
+        docker.container(&job.declared.name).await.map_err(runtime)
     }
 
-    /// One that stands already and is the one declared, known by its label: recorded, not made again.
-    async fn adopt(&self, job: &Job<'_, Container>, seen: &Seen) -> Result<Done, Failure> {
-        if seen.condition == Condition::Stopped {
-            self.tools.docker.start(&seen.id).await.map_err(runtime)?;
-        }
-        self.started(job, &seen.id).await
+    /// Whether it is this agent's to replace: it made it, or took it over.
+    fn is_held(&self, job: &Job<'_, Container>, seen: &Seen) -> bool {
+        self.tools.is_ours(&seen.labels) || job.known.is_some_and(|known| known.runtime_id == seen.id)
     }
 
     /// The same container, started again: it was stopped, or lost the network it shares.
@@ -138,21 +142,23 @@ impl Containers<'_> {
         // A paused one does not run and cannot be started; one that is stopped already is stopped at once.
         self.tools.docker.stop(&seen.id, stop_grace(job.declared)).await.map_err(runtime)?;
         self.tools.docker.start(&seen.id).await.map_err(runtime)?;
-        self.started(job, &seen.id).await
+        // The runtime counts anew from a start.
+        self.started(job, &seen.id, 0).await
     }
 
-    /// What became of one that was started where it stood: recorded, whether or not it serves.
-    async fn started(&self, job: &Job<'_, Container>, id: &str) -> Result<Done, Failure> {
-        let failure = match self.await_serving(job.declared, id).await {
+    /// What became of one that runs where it stood: recorded, whether or not it serves. It was started again by
+    /// itself `restarts` times before.
+    async fn started(&self, job: &Job<'_, Container>, id: &str, restarts: i64) -> Result<Done, Failure> {
+        let failure = match self.await_serving(job.declared, id, restarts).await {
             Ok(_) => None,
             Err(failure) => Some(self.with_output(job, id, failure).await),
         };
-        Ok(Done { record: self.read_back(job, id).await?, note: String::new(), failure })
+        Ok(Done { failure, ..Done::well(self.read_back(job, id).await?) })
     }
 
     async fn reload(&self, job: &Job<'_, Container>, seen: &Seen) -> Result<Done, Failure> {
         self.tools.docker.signal(&seen.id, &job.declared.reload_signal).await.map_err(runtime)?;
-        Ok(Done { record: self.read_back(job, &seen.id).await?, note: String::new(), failure: None })
+        Ok(Done::well(self.read_back(job, &seen.id).await?))
     }
 
     /// What is recorded of a container: read from the runtime, not remembered.
@@ -167,12 +173,12 @@ impl Containers<'_> {
         };
         Ok(Record {
             digest: self.identity(job.wanted).into_bytes().into(),
+            found: !self.tools.is_ours(&seen.labels),
             runtime_id: seen.id,
             image_id: seen.image_id,
             followed,
             volumes: volumes(job.declared),
             host_ports: job.declared.ports.iter().map(|port| port.host_port).collect(),
-            found: false,
             ..record(job)
         })
     }

@@ -33,13 +33,13 @@ impl Containers<'_> {
     pub(super) async fn resume(&self, job: &Job<'_, Container>) -> Result<Option<Done>, Failure> {
         let docker = &self.tools.docker;
         let name = &job.declared.name;
-        if let Some(unproven) = self.ours(&next(name)).await? {
+        if let Some(unproven) = self.held(job, &next(name)).await? {
             docker.remove(&unproven.id).await.map_err(runtime)?;
         }
-        let Some(old) = self.ours(&prev(name)).await? else { return Ok(None) };
+        let Some(old) = self.held(job, &prev(name)).await? else { return Ok(None) };
         // Where it goes back to, should the new one not serve.
         let old = Seen { name: name.clone(), ..old };
-        match self.ours(name).await? {
+        match self.held(job, name).await? {
             Some(new) if self.is_wanted(job, &new) => return self.prove(job, &new.id, Some(&old)).await.map(Some),
             Some(unproven) => docker.remove(&unproven.id).await.map_err(runtime)?,
             None => {}
@@ -49,10 +49,10 @@ impl Containers<'_> {
         Ok(None)
     }
 
-    /// The container of this name, if it is of this host's agent.
-    async fn ours(&self, name: &str) -> Result<Option<Seen>, Failure> {
+    /// The container of this name, if it is this agent's to replace.
+    async fn held(&self, job: &Job<'_, Container>, name: &str) -> Result<Option<Seen>, Failure> {
         let seen = self.tools.docker.container(name).await.map_err(runtime)?;
-        Ok(seen.filter(|seen| seen.name == name && self.tools.is_ours(&seen.labels)))
+        Ok(seen.filter(|seen| seen.name == name && self.is_held(job, seen)))
     }
 
     /// Makes the declared container, in the place of `old` where there is one.
@@ -81,13 +81,13 @@ impl Containers<'_> {
     }
 
     /// Everything that can be refused while the old one still serves.
-    async fn prepare(&self, job: &Job<'_, Container>) -> Result<String, Failure> {
+    pub(super) async fn prepare(&self, job: &Job<'_, Container>) -> Result<String, Failure> {
         let declared = job.declared;
         let docker = &self.tools.docker;
         self.check_volumes(job)?;
         let surroundings = self.surroundings(job).await?;
         let name = next(&declared.name);
-        let id = self.create(&name, || definition(declared, &surroundings)).await?;
+        let id = self.create(job, &name, || definition(declared, &surroundings)).await?;
         for network in declared.networks.iter().skip(1) {
             if let Err(error) = docker.join(&id, &network.name, endpoint(network)).await {
                 docker.remove(&id).await.map_err(runtime)?;
@@ -98,7 +98,12 @@ impl Containers<'_> {
     }
 
     /// Makes it, and leaves nothing where it cannot.
-    async fn create(&self, name: &str, definition: impl Fn() -> ContainerCreateBody) -> Result<String, Failure> {
+    async fn create(
+        &self,
+        job: &Job<'_, Container>,
+        name: &str,
+        definition: impl Fn() -> ContainerCreateBody,
+    ) -> Result<String, Failure> {
         let docker = &self.tools.docker;
         let deadline = Instant::now() + bounds::UNDER_WAY;
         loop {
@@ -107,7 +112,7 @@ impl Containers<'_> {
                 Err(error) => error,
             };
             // A runtime that answers 500 may have made it all the same.
-            if let Ok(Some(left)) = self.ours(name).await {
+            if let Ok(Some(left)) = self.held(job, name).await {
                 docker.remove(&left.id).await.map_err(runtime)?;
             }
             // The name is taken by what an agent that died had asked for; it may only just be under way.
@@ -132,7 +137,7 @@ impl Containers<'_> {
     /// Starts the new one and awaits that it serves; only then the old one goes.
     async fn prove(&self, job: &Job<'_, Container>, id: &str, old: Option<&Seen>) -> Result<Done, Failure> {
         let serving = match self.tools.docker.start(id).await {
-            Ok(()) => self.await_serving(job.declared, id).await.map(drop),
+            Ok(()) => self.await_serving(job.declared, id, 0).await.map(drop),
             Err(error) => Err(runtime(error)),
         };
         if let Err(failure) = serving {
@@ -140,7 +145,7 @@ impl Containers<'_> {
             if old.is_none() && failure.code != FailureCode::RuntimeRefused.as_str() {
                 // Nothing stood here before: it stays, to be looked at, and is recorded so that it can be removed.
                 let record = self.read_back(job, id).await?;
-                return Ok(Done { record, note: String::new(), failure: Some(failure) });
+                return Ok(Done { failure: Some(failure), ..Done::well(record) });
             }
             return Err(self.roll_back(job, id, old, failure).await);
         }
@@ -148,7 +153,7 @@ impl Containers<'_> {
         if let Some(old) = old {
             self.tools.docker.remove(&old.id).await.map_err(runtime)?;
         }
-        Ok(Done { record, note: String::new(), failure: None })
+        Ok(Done::well(record))
     }
 
     /// Puts the old one back in its place, with the bytes it had, and awaits that it serves again.

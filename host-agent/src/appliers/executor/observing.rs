@@ -60,7 +60,8 @@ pub(super) async fn observe(
     for resource in resources {
         let Some(applied) = ledger.applied.get(&resource.id.to_string()) else { continue };
         let seen = match (&resource.body, &listed) {
-            (resource::Kind::Container(_), Some(listed)) => in_list(&applied.record, listed),
+            // One that was taken over bears no label of ours, and is in no list of ours.
+            (resource::Kind::Container(_), Some(listed)) if !applied.record.found => in_list(&applied.record, listed),
             (resource::Kind::Network(_), Some(_)) => Ok(Vec::new()),
             _ => look(tools, resource, &applied.record, depth).await,
         };

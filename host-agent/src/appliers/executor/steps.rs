@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use futures_util::future::join_all;
+use replicator_protocol::change::reason;
 use replicator_protocol::ids::ResourceId;
 use replicator_protocol::wire::declaration::{Container, resource};
 use replicator_protocol::wire::event::event::Body;
@@ -112,12 +113,12 @@ impl Walk<'_> {
         let (result, record) = match self.skipped(progress, at).await {
             Some(result) => (result, None),
             None => match self.change(at).await {
-                Ok(Done { failure: Some(failure), record, note, .. }) => {
-                    (result(step, Outcome::Failed, note, Some(failure)), Some(record))
-                }
-                Ok(Done { record, note, .. }) => {
+                Ok(Done { record, note, failure, adopted }) => {
                     // What was planned for a reason is a change even where it was found done.
-                    (result(step, Outcome::Changed, note, None), Some(record))
+                    let outcome = if failure.is_some() { Outcome::Failed } else { Outcome::Changed };
+                    let mut result = result(step, outcome, note, failure);
+                    result.reasons.extend(adopted.then(|| reason(ReasonCode::Adopted, "")));
+                    (result, Some(record))
                 }
                 Err(failure) => (result(step, Outcome::Failed, String::new(), Some(failure)), None),
             },

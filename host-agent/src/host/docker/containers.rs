@@ -152,8 +152,18 @@ impl Docker {
     ///
     /// [`RuntimeError`].
     pub async fn container(&self, name: &str) -> Result<Option<Seen>, RuntimeError> {
+        Ok(self.inspect(name).await?.map(Seen::of))
+    }
+
+    /// All that the runtime tells of the container of this name or id; `None` where there is none. It holds the
+    /// whole environment: compare it, and tell nothing of it.
+    ///
+    /// # Errors
+    ///
+    /// [`RuntimeError`].
+    pub async fn inspect(&self, name: &str) -> Result<Option<ContainerInspectResponse>, RuntimeError> {
         let answer = self.client()?.inspect_container(name, None::<InspectContainerOptions>);
-        Ok(found(bounded("container.inspect", LOOK, answer).await)?.map(Seen::of))
+        found(bounded("container.inspect", LOOK, answer).await)
     }
 
     /// Makes a container, stopped, and returns its id. Only one network may be named in `body` (the runtime's

@@ -19,6 +19,10 @@ pub const RESTART_ON: &str = "restart/";
 /// Likewise: its change has the container read its files again.
 pub const RELOAD_ON: &str = "reload/";
 
+/// How records of this agent compute their digests; a later way gets the next number, and what is needed to tell
+/// whether a record of an earlier way says the same stays in code.
+pub const ALGORITHM: u32 = 1;
+
 /// One applied resource.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Applied {
