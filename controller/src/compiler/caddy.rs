@@ -18,10 +18,19 @@ const HOLD: &str = "15s";
 const TRY: &str = "250ms";
 /// How long the sign-in may take before a request is turned away.
 const SIGN_IN: &str = "5s";
-/// How long connections that are still open outlive a changed route.
+/// How long upgraded connections outlive the configuration they came under.
 const DRAIN: &str = "5m";
 /// Stands where the digest goes while the digest is made.
 const BLANK: &str = "";
+
+/// Between the parts of a name's file: no `Host` header holds it, for Go's server refuses one that does.
+const PART: &str = "@";
+/// How a file's name reads that leads past the sign-in, and one that leads through it.
+const OPEN: &str = "open";
+const SIGNED_IN: &str = "signed-in";
+/// What a file's name says: see [`file_of`].
+const PLACE: &str = "^/?(?P<how>open|signed-in)@[^@]+@(?P<alias>[^@:]+):(?P<port>[0-9]+)\
+                     (?:@(?P<developer>[^@+]+)[+](?P<repository>[^@+]+))?$";
 
 /// A generated configuration.
 pub(super) struct Config {
@@ -31,19 +40,30 @@ pub(super) struct Config {
     pub(super) digest: String,
 }
 
-pub(super) fn config(port: u16, places: &[Place]) -> Config {
-    let digest = Digest::of(render(port, places, BLANK).as_bytes()).to_string();
-    Config { text: render(port, places, &digest), digest }
+/// The configuration of a proxy that listens on `port` and looks public names up in the folder `names`.
+///
+/// No name stands in it, so that no name that comes, goes or changes makes Caddy load it anew: a load closes the
+/// connections whose request was not read yet. See `docs/decisions/0005-public-names-are-files.md`.
+pub(super) fn config(port: u16, names: &str) -> Config {
+    let digest = Digest::of(render(port, names, BLANK).as_bytes()).to_string();
+    Config { text: render(port, names, &digest), digest }
 }
 
-fn render(port: u16, places: &[Place], digest: &str) -> String {
-    let mut routes: Vec<Value> = places.iter().map(route).collect();
-    routes.push(json!({
-        "match": [{ "path": [CONFIG_PATH] }],
-        "handle": [answer(200, digest)],
-        "terminal": true,
-    }));
-    routes.push(json!({ "handle": [answer(404, "no such name on this host\n")] }));
+/// What the file of a public name is called: `how@name@alias:port`, and `@developer+repository` where it leads to one.
+pub(super) fn file_of(place: &Place) -> String {
+    let how = if place.signed_in { SIGNED_IN } else { OPEN };
+    let Place { host, alias, port, .. } = place;
+    let route = place.route.iter().map(|(developer, repository)| format!("{PART}{developer}+{repository}"));
+    format!("{how}{PART}{host}{PART}{alias}:{port}{}", route.collect::<String>())
+}
+
+fn render(port: u16, names: &str, digest: &str) -> String {
+    let routes = json!([
+        in_lower_case(),
+        { "match": [looked_up(names)], "handle": [subroute(json!([read(), through_the_sign_in(), service()]))] },
+        { "match": [{ "path": [CONFIG_PATH] }], "handle": [answer(200, digest)], "terminal": true },
+        { "handle": [answer(404, "no such name on this host\n")] },
+    ]);
     let config = json!({
         "admin": { "disabled": true, "config": { "persist": false } },
         "apps": { "http": {
@@ -65,31 +85,64 @@ fn answer(status: u16, body: &str) -> Value {
     json!({ "handler": "static_response", "status_code": status, "headers": headers, "body": body })
 }
 
-/// One public name: what a client says about itself is taken away first, then the sign-in is asked, then the
-/// container.
-fn route(place: &Place) -> Value {
-    let set = place.route.iter().map(|route| ("X-Replicator-Route".to_owned(), json!([route])));
-    let mut handle = vec![json!({
-        "handler": "headers",
-        "request": { "delete": ["X-Replicator-*", "X_Replicator_*"] },
-    })];
-    let set: serde_json::Map<String, Value> = set.collect();
-    if !set.is_empty() {
-        handle.push(json!({ "handler": "headers", "request": { "set": set } }));
-    }
-    if place.signed_in {
-        handle.push(json!({ "handler": "vars", "replicator_stage": "sign-in" }));
-        handle.push(sign_in());
-    }
-    handle.push(json!({ "handler": "vars", "replicator_stage": "service" }));
-    handle.push(json!({
-        "handler": "reverse_proxy",
-        "stream_close_delay": DRAIN,
-        "load_balancing": { "try_duration": HOLD, "try_interval": TRY },
-        "transport": transport(None),
-        "dynamic_upstreams": upstreams(&place.alias, place.port),
-    }));
-    json!({ "match": [{ "host": [place.host] }], "handle": handle, "terminal": true })
+fn subroute(routes: Value) -> Value {
+    json!({ "handler": "subroute", "routes": routes })
+}
+
+/// Names are equal whatever their case (RFC 4343), and files are not.
+fn in_lower_case() -> Value {
+    let letter = |upper: char| json!({ "search": upper, "replace": upper.to_ascii_lowercase() });
+    json!({
+        "match": [{ "header_regexp": { "Host": { "pattern": "[A-Z]" } } }],
+        "handle": [{
+            "handler": "headers",
+            "request": { "replace": { "Host": ('A'..='Z').map(letter).collect::<Vec<_>>() } },
+        }],
+    })
+}
+
+/// There is a file for the name. Of two, which is while one replaces the other, that with the sign-in counts.
+fn looked_up(names: &str) -> Value {
+    let file = |how| format!("/{how}{PART}{{http.request.host}}{PART}*");
+    json!({ "file": { "root": names, "try_files": [file(SIGNED_IN), file(OPEN)] } })
+}
+
+/// Reads the file's name. What a client says about itself is taken away first.
+fn read() -> Value {
+    let route = "{http.regexp.place.developer}/{http.regexp.place.repository}";
+    json!({
+        "match": [{ "vars_regexp": { "{http.matchers.file.relative}": { "name": "place", "pattern": PLACE } } }],
+        "handle": [
+            { "handler": "headers", "request": { "delete": ["X-Replicator-*", "X_Replicator_*"] } },
+            subroute(json!([{
+                "match": [{ "vars_regexp": { "{http.regexp.place.developer}": { "pattern": "." } } }],
+                "handle": [{ "handler": "headers", "request": { "set": { "X-Replicator-Route": [route] } } }],
+            }])),
+        ],
+    })
+}
+
+/// The sign-in is asked, unless the name is open: also of a file whose name says nothing that is understood.
+fn through_the_sign_in() -> Value {
+    json!({
+        "match": [{ "not": [{ "vars": { "{http.regexp.place.how}": [OPEN] } }] }],
+        "handle": [{ "handler": "vars", "replicator_stage": "sign-in" }, sign_in()],
+    })
+}
+
+fn service() -> Value {
+    json!({
+        "handle": [
+            { "handler": "vars", "replicator_stage": "service" },
+            {
+                "handler": "reverse_proxy",
+                "stream_close_delay": DRAIN,
+                "load_balancing": { "try_duration": HOLD, "try_interval": TRY },
+                "transport": transport(None),
+                "dynamic_upstreams": upstreams("{http.regexp.place.alias}", "{http.regexp.place.port}"),
+            },
+        ],
+    })
 }
 
 /// Asks the sign-in about a request. Only a 2xx lets it through, with the name of who signed in; every other
@@ -110,7 +163,7 @@ fn sign_in() -> Value {
         "handle_response": [admitted],
         "load_balancing": { "try_duration": SIGN_IN, "try_interval": TRY },
         "transport": transport(Some(SIGN_IN)),
-        "dynamic_upstreams": upstreams(gateway::ALIAS, gateway::PORT),
+        "dynamic_upstreams": upstreams(gateway::ALIAS, &gateway::PORT.to_string()),
     })
 }
 
@@ -124,8 +177,8 @@ fn transport(answer_within: Option<&str>) -> Value {
     transport
 }
 
-fn upstreams(alias: &str, port: u16) -> Value {
-    json!({ "source": "a", "name": alias, "port": port.to_string(), "refresh": "1s", "versions": { "ipv4": true } })
+fn upstreams(alias: &str, port: &str) -> Value {
+    json!({ "source": "a", "name": alias, "port": port, "refresh": "1s", "versions": { "ipv4": true } })
 }
 
 /// What a client is told when nothing answers. Never open: a sign-in that cannot be asked is a 503.

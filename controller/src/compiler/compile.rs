@@ -69,6 +69,16 @@ pub enum CompileError {
         /// What would read them.
         resource: String,
     },
+    /// A public name too long for the file the proxy looks it up by.
+    #[error("the public name `{host}` is too long for its file (got {got} bytes, have {have})")]
+    PlaceTooLong {
+        /// The name.
+        host: String,
+        /// The length of the file's name.
+        got: usize,
+        /// What a file system takes.
+        have: usize,
+    },
     /// What was compiled breaks rules of the language.
     #[error("cannot declare this: {}", listed(.0))]
     Faults(Vec<(Option<ResourceId>, Fault)>),
@@ -96,6 +106,9 @@ impl CompileError {
             Self::Name { .. } => "rename it: 1 to 63 of `a-z`, `0-9` and `-`".into(),
             Self::User { image, .. } => {
                 format!("give the image a numeric `USER`, and let this machine hold it: `docker pull {image}`")
+            }
+            Self::PlaceTooLong { .. } => {
+                "choose a shorter zone, or a shorter name for the developer or the repository".into()
             }
             Self::Faults(_) => "correct the host spec or the fleet file where it says so".into(),
             Self::TooLarge { largest, .. } => format!("make `{largest}` smaller"),

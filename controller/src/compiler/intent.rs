@@ -117,6 +117,6 @@ pub struct Place {
     pub port: u16,
     /// Whether the sign-in stands before it.
     pub signed_in: bool,
-    /// `developer/repository`, for a name of a pod.
-    pub route: Option<String>,
+    /// Developer and repository, for a name of a pod.
+    pub route: Option<(String, String)>,
 }

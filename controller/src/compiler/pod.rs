@@ -33,7 +33,7 @@ pub(super) fn places(wanted: &Wanted, pod: &Pod) -> Vec<Place> {
             alias: alias(pod),
             port,
             signed_in,
-            route: Some(format!("{}/{slug}", pod.developer)),
+            route: Some((pod.developer.clone(), slug.to_string())),
         };
         routed.map(move |route| place(route.port, route.signed_in)).collect::<Vec<_>>()
     };

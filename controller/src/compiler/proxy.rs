@@ -1,4 +1,5 @@
-//! The `proxy` module: Caddy, with one generated file it re-reads at a signal, and a probe for every name.
+//! The `proxy` module: Caddy with one generated configuration, a file for each public name that it looks up at each
+//! request, and a probe for every name.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
@@ -19,25 +20,53 @@ const PORT: u16 = 8080;
 const MOUNTED: &str = "/etc/replicator-proxy";
 /// The configuration's name in that folder.
 const CONFIG: &str = "caddy.json";
+/// The folder of the public names in that folder.
+const NAMES: &str = "names";
+/// The longest name of a file, in bytes: `NAME_MAX` of Linux.
+const FILE_NAME_MAX: usize = 255;
 
-/// The configuration's folder is mounted, not the file: a file that is replaced would never be seen inside.
+/// The folder is mounted, not what lies in it: a file that is replaced would never be seen inside.
 pub(super) fn compile(wanted: &Wanted, places: &[Place]) -> Result<Vec<Resource>, CompileError> {
     let folder = format!("{}/proxy", base::folder(wanted));
-    let config = caddy::config(PORT, places);
+    let config = caddy::config(PORT, &format!("{MOUNTED}/{NAMES}"));
     let file = File {
         path: format!("{folder}/{CONFIG}"),
         body: Some(file::Body::Content(config.text)),
         mode: Some(0o644),
         ..File::default()
     };
-    let directory = Directory { path: folder.clone(), mode: Some(0o755), ..Directory::default() };
+    let directory = |path| resource::Kind::Directory(Directory { path, mode: Some(0o755), ..Directory::default() });
+    let names = format!("{folder}/{NAMES}");
+    let mut resources = vec![
+        named("proxy", "folder", directory(folder.clone()))?,
+        named("proxy", "config", resource::Kind::File(file))?,
+        named("proxy", "names", directory(names.clone()))?,
+    ];
+    for place in places {
+        resources.push(name(&names, place)?);
+    }
     let mut container = container(wanted, folder);
     container.probes = probes(wanted, places, &config.digest);
-    Ok(vec![
-        named("proxy", "folder", resource::Kind::Directory(directory))?,
-        named("proxy", "config", resource::Kind::File(file))?,
-        named("proxy", "server", resource::Kind::Container(container))?,
-    ])
+    resources.push(named("proxy", "server", resource::Kind::Container(container))?);
+    Ok(resources)
+}
+
+/// The file of one public name. Everything is in what it is called; what stands in it is for people.
+fn name(folder: &str, place: &Place) -> Result<Resource, CompileError> {
+    let (called, Place { host, alias, port, .. }) = (caddy::file_of(place), place);
+    if called.len() > FILE_NAME_MAX {
+        return Err(CompileError::PlaceTooLong { host: host.clone(), got: called.len(), have: FILE_NAME_MAX });
+    }
+    let how = if place.signed_in { "for those who signed in" } else { "for everyone" };
+    let file = File {
+        path: format!("{folder}/{called}"),
+        body: Some(file::Body::Content(format!("{host} leads to {alias}:{port}, {how}\n"))),
+        mode: Some(0o644),
+        ..File::default()
+    };
+    // The names of pods are one label under the zone, with two hyphens in it: no other one of this module has them.
+    let label = if place.route.is_some() { host.split('.').next().unwrap_or(host) } else { alias };
+    named("proxy", label, resource::Kind::File(file))
 }
 
 fn container(wanted: &Wanted, folder: String) -> Container {

@@ -113,6 +113,14 @@ async fn nobody_gets_in_who_did_not_sign_in() {
         assert!(!["root", "yes", "eve"].iter().any(|forged| told.body.contains(forged)), "forged: {told:?}");
     }
 
+    // A name is the same in any case, and what is no name leads nowhere.
+    assert_eq!(ask("Open-3001--ADA.lab.localhost", "/", "").await.status, 200);
+    assert_eq!(ask("WEB-3000--ada.lab.localhost:8480", "/", "").await.status, 401);
+    for odd in ["*", "..", "open-3001--ada.lab.localhos", "%2e%2e", "[::1]", "nobody.lab.localhost"] {
+        assert_eq!(ask(odd, "/", COOKIE).await.status, 404, "{odd}");
+    }
+    assert_eq!(ask("../names/open", "/", COOKIE).await.status, 400);
+
     // Open means open: without a cookie, with one of nobody, and nobody is asked about it.
     for headers in ["", "Cookie: lab_session=A D A", "Accept: text/html"] {
         assert_eq!(ask(OPEN, "/", headers).await.status, 200, "{headers:?}");

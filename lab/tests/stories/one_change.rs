@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::time::Duration;
 
 use replicator_lab::fleet::{Fleet, PROXY, get};
 use serde_json::Value;
@@ -27,7 +26,6 @@ impl Client {
                     Err(error) => failed.push(format!("{error:#}")),
                 }
                 count.fetch_add(1, Ordering::Relaxed);
-                tokio::time::sleep(Duration::from_millis(10)).await;
             }
             failed
         });

@@ -65,7 +65,7 @@ const EDITS: &[Edit] = &[
     Edit {
         what: "a repository added",
         make: &[InFleet("", API)],
-        touches: &["change proxy.config", "reload proxy.server", "create pod.ada.api"],
+        touches: &["create proxy.api-3001--ada", "create pod.ada.api"],
     },
     Edit {
         what: "a port added that is not public",
@@ -75,28 +75,28 @@ const EDITS: &[Edit] = &[
     Edit {
         what: "a public port that no longer is",
         make: &[InFleet("      - port: 3001\n        public: true\n        auth: none\n", "      - port: 3001\n")],
-        touches: &["change proxy.config", "reload proxy.server"],
+        touches: &["remove proxy.api-3001--ada"],
     },
     Edit {
         what: "a port that becomes public",
         make: &[InFleet("      - port: 3001\n", "      - port: 3001\n        public: true\n        auth: none\n")],
-        touches: &["change proxy.config", "reload proxy.server"],
+        touches: &["create proxy.api-3001--ada"],
     },
     Edit {
         what: "the number of a port",
         make: &[InFleet("- port: 3001", "- port: 3002"), InFleet("PORT: \"3001\"", "PORT: \"3002\"")],
-        touches: &["change proxy.config", "reload proxy.server", "recreate pod.ada.api"],
+        touches: &["create proxy.api-3002--ada", "remove proxy.api-3001--ada", "recreate pod.ada.api"],
     },
     Edit { what: "a port removed", make: &[InFleet("      - port: 4000\n", "")], touches: &[] },
     Edit {
         what: "a repository disabled",
         make: &[InFleet("acme/api\n", "acme/api\n    enabled: false\n")],
-        touches: &["change proxy.config", "reload proxy.server", "remove pod.ada.api"],
+        touches: &["remove proxy.api-3002--ada", "remove pod.ada.api"],
     },
     Edit {
         what: "a repository enabled",
         make: &[InFleet("    enabled: false\n", "")],
-        touches: &["change proxy.config", "reload proxy.server", "create pod.ada.api"],
+        touches: &["create proxy.api-3002--ada", "create pod.ada.api"],
     },
     Edit {
         what: "an image",
@@ -115,8 +115,7 @@ const EDITS: &[Edit] = &[
             Spec("", GATEWAY),
         ],
         touches: &[
-            "change proxy.config",
-            "reload proxy.server",
+            "create proxy.gateway",
             "create gateway.server-secrets",
             "create gateway.server-app-id",
             "create gateway.server-app-key",
@@ -125,9 +124,9 @@ const EDITS: &[Edit] = &[
         ],
     },
     Edit {
-        what: "a name put behind the gateway",
+        what: "two names put behind the gateway",
         make: &[InFleet("        auth: none\n", "        auth: gateway\n")],
-        touches: &["change proxy.config", "reload proxy.server"],
+        touches: &["recreate proxy.web-3000--ada", "recreate proxy.api-3002--ada"],
     },
     Edit {
         what: "the image of the gateway",
@@ -137,7 +136,7 @@ const EDITS: &[Edit] = &[
     Edit {
         what: "the name of the gateway",
         make: &[Spec("host: api.lab.localhost", "host: sign-in.lab.localhost")],
-        touches: &["change proxy.config", "reload proxy.server", "recreate gateway.server"],
+        touches: &["recreate proxy.gateway", "recreate gateway.server"],
     },
     Edit {
         what: "two secrets of the gateway, one new to it",
@@ -145,14 +144,15 @@ const EDITS: &[Edit] = &[
         touches: &["change gateway.server-app-id", "create gateway.server-connect-key", "recreate gateway.server"],
     },
     Edit {
-        what: "the gateway removed, and its name opened",
+        what: "the gateway removed, and the names opened",
         make: &[
             Spec("gateway:\n  host: sign-in.lab.localhost\n  imageTag: \"2\"\n", ""),
             InFleet("        auth: gateway\n", "        auth: none\n"),
         ],
         touches: &[
-            "change proxy.config",
-            "reload proxy.server",
+            "recreate proxy.web-3000--ada",
+            "recreate proxy.api-3002--ada",
+            "remove proxy.gateway",
             "remove gateway.server",
             "remove gateway.server-connect-key",
             "remove gateway.server-broker-secret",
@@ -169,7 +169,7 @@ const EDITS: &[Edit] = &[
     Edit {
         what: "the zone of the names",
         make: &[Spec("[ lab.localhost ]", "[ other.localhost ]")],
-        touches: &["change proxy.config", "reload proxy.server"],
+        touches: &["recreate proxy.web-3000--ada", "recreate proxy.api-3002--ada"],
     },
     Edit {
         what: "a repository removed",
@@ -178,14 +178,13 @@ const EDITS: &[Edit] = &[
              auth: none\n    env:\n      plain:\n        PORT: \"3002\"\n",
             "",
         )],
-        touches: &["change proxy.config", "reload proxy.server", "remove pod.ada.api"],
+        touches: &["remove proxy.api-3002--ada", "remove pod.ada.api"],
     },
     Edit {
         what: "a developer added",
         make: &[InFleet("  - slug: ada\n", "  - slug: ada\n  - slug: bob\n")],
         touches: &[
-            "change proxy.config",
-            "reload proxy.server",
+            "create proxy.web-3000--bob",
             "create pod.bob.net",
             "create pod.bob.web-secrets",
             "create pod.bob.web-secret-webtoken-*",
@@ -196,8 +195,8 @@ const EDITS: &[Edit] = &[
         what: "a developer renamed",
         make: &[InFleet("  - slug: bob\n", "  - slug: eve\n")],
         touches: &[
-            "change proxy.config",
-            "reload proxy.server",
+            "create proxy.web-3000--eve",
+            "remove proxy.web-3000--bob",
             "create pod.eve.net",
             "create pod.eve.web-secrets",
             "create pod.eve.web-secret-webtoken-*",

@@ -1,38 +1,63 @@
 use super::*;
 
-fn place(host: &str, signed_in: bool) -> Place {
-    Place { host: host.into(), alias: "pod-jane".into(), port: 3000, signed_in, route: Some("jane/web".into()) }
+fn place(route: Option<(&str, &str)>, signed_in: bool) -> Place {
+    let route = route.map(|(developer, repository)| (developer.to_owned(), repository.to_owned()));
+    Place { host: "web-3000--jane.x".into(), alias: "pod-jane".into(), port: 3000, signed_in, route }
 }
 
-fn routes(places: &[Place]) -> Vec<Value> {
-    let config: Value = serde_json::from_str(&config(8080, places).text).unwrap();
-    config["apps"]["http"]["servers"]["main"]["routes"].as_array().unwrap().clone()
+/// The handlers of a kind anywhere in `value`, in order.
+fn handlers<'v>(value: &'v Value, kind: &str) -> Vec<&'v Value> {
+    match value {
+        Value::Object(fields) if fields.get("handler").is_some_and(|handler| handler == kind) => vec![value],
+        Value::Object(fields) => fields.values().flat_map(|field| handlers(field, kind)).collect(),
+        Value::Array(items) => items.iter().flat_map(|item| handlers(item, kind)).collect(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => Vec::new(),
+    }
+}
+
+fn named() -> Value {
+    let config: Value = serde_json::from_str(&config(8080, "/names").text).unwrap();
+    config["apps"]["http"]["servers"]["main"]["routes"][1].clone()
+}
+
+#[test]
+fn file_of_a_name_says_where_it_leads_and_how() {
+    let open = place(Some(("jane", "web")), false);
+    assert_eq!(file_of(&open), "open@web-3000--jane.x@pod-jane:3000@jane+web");
+    assert_eq!(file_of(&place(None, false)), "open@web-3000--jane.x@pod-jane:3000");
+    assert_eq!(file_of(&place(None, true)), "signed-in@web-3000--jane.x@pod-jane:3000");
+}
+
+#[test]
+fn name_with_the_sign_in_is_looked_up_before_one_without() {
+    let files = &named()["match"][0]["file"]["try_files"];
+    assert_eq!(files, &json!(["/signed-in@{http.request.host}@*", "/open@{http.request.host}@*"]));
 }
 
 #[test]
 fn what_a_client_says_of_itself_is_taken_away_before_anything_else() {
-    for signed_in in [true, false] {
-        let routes = routes(&[place("a.x", signed_in)]);
-        let first = &routes[0]["handle"][0];
-        assert_eq!(first["request"]["delete"], json!(["X-Replicator-*", "X_Replicator_*"]));
-    }
+    let named = named();
+    let first = &named["handle"][0]["routes"][0]["handle"][0];
+    assert_eq!(first["request"]["delete"], json!(["X-Replicator-*", "X_Replicator_*"]));
 }
 
 #[test]
-fn sign_in_stands_before_the_service_and_only_there_where_it_is_wanted() {
-    let proxied = |signed_in| {
-        let routes = routes(&[place("a.x", signed_in)]);
-        let handlers = routes[0]["handle"].as_array().unwrap().clone();
-        let names = handlers.iter().filter(|handler| handler["handler"] == "reverse_proxy");
-        names.map(|handler| handler["dynamic_upstreams"]["name"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+fn sign_in_stands_before_the_service_and_is_left_out_for_an_open_name_alone() {
+    let named = named();
+    let routes = named["handle"][0]["routes"].as_array().unwrap();
+    let upstream = |route: &Value| {
+        let proxied = handlers(route, "reverse_proxy");
+        proxied.first().map(|handler| handler["dynamic_upstreams"]["name"].as_str().unwrap().to_owned())
     };
-    assert_eq!(proxied(true), ["gateway", "pod-jane"]);
-    assert_eq!(proxied(false), ["pod-jane"]);
+    let upstreams: Vec<_> = routes.iter().filter_map(upstream).collect();
+    assert_eq!(upstreams, ["gateway", "{http.regexp.place.alias}"]);
+    assert_eq!(routes[1]["match"], json!([{ "not": [{ "vars": { "{http.regexp.place.how}": ["open"] } }] }]));
+    assert_eq!(routes[2]["match"], Value::Null);
 }
 
 #[test]
 fn file_answers_with_the_digest_of_itself() {
-    let (one, other) = (config(8080, &[place("a.x", true)]), config(8080, &[place("b.x", true)]));
+    let (one, other) = (config(8080, "/names"), config(8081, "/names"));
     assert_ne!(one.digest, other.digest);
     assert!(one.text.contains(&one.digest));
     assert_eq!(one.digest, Digest::of(one.text.replace(&one.digest, "").as_bytes()).to_string());
@@ -40,8 +65,9 @@ fn file_answers_with_the_digest_of_itself() {
 
 #[test]
 fn dial_is_bounded_names_are_looked_up_each_second_and_requests_are_held() {
-    let routes = routes(&[place("a.x", false)]);
-    let service = routes[0]["handle"].as_array().unwrap().last().unwrap().clone();
+    let named = named();
+    let proxied = handlers(&named, "reverse_proxy");
+    let service = proxied.last().unwrap();
     assert_eq!(service["transport"]["dial_timeout"], "300ms");
     assert_eq!(service["dynamic_upstreams"]["refresh"], "1s");
     assert_eq!(service["load_balancing"]["try_duration"], "15s");

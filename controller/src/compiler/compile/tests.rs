@@ -109,6 +109,10 @@ fn resources_come_in_the_order_they_are_applied() {
             "pod.jane.web-app",
             "proxy.folder",
             "proxy.config",
+            "proxy.names",
+            "proxy.gateway",
+            "proxy.web-app-3000--jane",
+            "proxy.web-app-3001--jane",
             "proxy.server",
         ]
     );
@@ -152,7 +156,7 @@ fn public_ports_have_names_and_others_have_none() {
             ("web-app-3001--jane.acme.localhost", 3001, false),
         ]
     );
-    assert_eq!(places[1].route.as_deref(), Some("jane/web-app"));
+    assert_eq!(places[1].route, Some(("jane".into(), "web-app".into())));
 }
 
 #[test]
@@ -191,8 +195,17 @@ fn secret_set_anew_touches_the_one_container_that_reads_it() {
 }
 
 #[test]
-fn route_touches_the_proxys_file_and_no_container() {
-    assert_eq!(touched(|w| w.pods[0].repositories[0].ports[0].signed_in = false), ["proxy.config"]);
+fn route_touches_the_file_of_its_name_and_no_container() {
+    let open = |w: &mut Wanted| w.pods[0].repositories[0].ports[0].signed_in = false;
+    assert_eq!(touched(open), ["proxy.web-app-3000--jane"]);
+}
+
+#[test]
+fn public_name_too_long_for_its_file_is_refused() {
+    let mut long = wanted();
+    long.zone = format!("{}.localhost", "z.".repeat(100));
+    let refused = compile(&long).unwrap_err();
+    assert!(matches!(&refused, CompileError::PlaceTooLong { got: 266, have: 255, .. }), "{refused}");
 }
 
 #[test]
@@ -202,7 +215,8 @@ fn repository_that_is_added_touches_nothing_of_the_others() {
         other.repository = RepoName::parse("acme/api").unwrap();
         w.pods[0].repositories.push(other);
     };
-    assert_eq!(touched(more), ["pod.jane.api-secrets", "pod.jane.api-secret-token", "pod.jane.api", "proxy.config"]);
+    let added = ["pod.jane.api-secrets", "pod.jane.api-secret-token", "pod.jane.api"];
+    assert_eq!(touched(more), [&added[..], &["proxy.api-3000--jane", "proxy.api-3001--jane"]].concat());
 }
 
 #[test]
