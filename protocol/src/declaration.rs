@@ -159,6 +159,12 @@ impl Declaration {
         if self.position.sequence == 0 || self.position.epoch == 0 {
             faults.push((None, Fault::new("sequence", "and `epoch` start at 1")));
         }
+        if !self.names.is_empty() {
+            faults.push((None, Fault::new("names", "holds entries, which no level yet offers")));
+        }
+        let confirming = self.resources.iter().filter(|resource| resource.confirms_link);
+        let unconfirmed = Fault::new("confirms_link", "is set, which no level yet offers");
+        faults.extend(confirming.map(|resource| (Some(resource.id.clone()), unconfirmed.clone())));
         faults.extend(validate::faults(&self.resources, &self.carried_ports));
         faults
     }

@@ -23,10 +23,12 @@ pub(super) fn network(wanted: &Wanted) -> String {
 }
 
 pub(super) fn compile(wanted: &Wanted) -> Result<Vec<Resource>, CompileError> {
-    let directory = |path| resource::Kind::Directory(Directory { path, mode: Some(0o755), ..Directory::default() });
+    let directory = |path, mode| resource::Kind::Directory(Directory { path, mode, ..Directory::default() });
     Ok(vec![
-        named("base", "folder", directory(folder(wanted)))?,
-        named("base", "secrets", directory(secrets(wanted)))?,
+        named("base", "folder", directory(folder(wanted), Some(0o755)))?,
+        // Closed to the accounts of this machine: a secret's owner is the number of a user inside a container,
+        // which may be that of somebody else here. The runtime reaches the files as root.
+        named("base", "secrets", directory(secrets(wanted), Some(0o700)))?,
         named("base", "network", resource::Kind::Network(Network { name: network(wanted) }))?,
     ])
 }

@@ -4,7 +4,7 @@ use std::io;
 use std::net::SocketAddr;
 
 use bytes::Bytes;
-use http_body_util::{BodyExt as _, Empty, Limited};
+use http_body_util::{BodyExt as _, Empty};
 use hyper::Request;
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
@@ -40,10 +40,38 @@ pub async fn get(address: SocketAddr, host: &str, path: &str) -> io::Result<Answ
     let answer = async {
         let response = sender.send_request(request).await.map_err(io::Error::other)?;
         let status = response.status().as_u16();
-        let body = Limited::new(response.into_body(), BODY_MAX).collect().await.map_err(io::Error::other)?;
-        Ok(Answer { status, body: body.to_bytes() })
+        let mut frames = response.into_body();
+        let mut body = Vec::new();
+        while body.len() < BODY_MAX
+            && let Some(frame) = frames.frame().await
+        {
+            body.extend_from_slice(&frame.map_err(io::Error::other)?.into_data().unwrap_or_default());
+        }
+        body.truncate(BODY_MAX);
+        Ok(Answer { status, body: body.into() })
     }
     .await;
     connection.abort();
     answer
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn answer_longer_than_what_is_read_is_cut_and_no_failure() {
+        let server = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = server.local_addr().unwrap();
+        tokio::spawn(async move {
+            let (mut stream, _) = server.accept().await.unwrap();
+            let _ = stream.read(&mut [0; 1024]).await;
+            let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n").await;
+            let _ = stream.write_all(&vec![b'x'; 1_000_000]).await;
+        });
+        let answer = get(address, "", "/").await.unwrap();
+        assert_eq!((answer.status, answer.body.len()), (200, BODY_MAX));
+    }
 }

@@ -3,6 +3,7 @@
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
@@ -92,6 +93,14 @@ fn processes() -> Vec<Place> {
 }
 
 /// What every command says that shows something.
+/// Whether a program that runs under this number, and nothing else, reads a file.
+fn readable_by(id: u32, file: &Path) -> bool {
+    let id = id.to_string();
+    let mut reads = Command::new("setpriv");
+    reads.args(["--reuid", &id, "--regid", &id, "--clear-groups", "cat"]).arg(file);
+    reads.stdout(Stdio::null()).stderr(Stdio::null()).status().unwrap().success()
+}
+
 async fn outputs(fleet: &Fleet) -> Vec<Place> {
     let distribution = Path::new(env!("CARGO_MANIFEST_DIR")).join("images/distribution.json");
     let distribution = distribution.to_str().unwrap();
@@ -183,6 +192,12 @@ async fn planted_secrets_are_found_nowhere_but_in_their_files() {
     for (_, value) in planted[1..].iter().map(|(name, value)| (name, value)).chain([(name, &changed)]) {
         assert!(!sightings(value, &secrets).is_empty(), "a container reads it");
     }
+    // An account of this machine with the number a container runs under reads none of them.
+    for place in secrets.iter().filter(|place| place.name.contains("/secrets/")) {
+        assert!(!readable_by(1000, Path::new(&place.name)), "{}", place.name);
+    }
+    assert!(readable_by(1000, Path::new("/etc/os-release")), "the control: it reads what is open");
+
     // One that is declared in clear is found in every kind of place.
     let control = sightings(CONTROL, &places).join("\n");
     for place in ["docker inspect", "/environ", "/jetstream/", "/clanker.yml"] {

@@ -149,3 +149,15 @@ fn secret_in_an_environment_file_must_be_agreed_to() {
     let found = problems(vec![env, exposed(false)]);
     assert!(found.len() == 1 && found[0].contains("`exposed_environment`"), "{found:?}");
 }
+
+#[test]
+fn what_no_level_offers_is_refused_and_not_passed_over() {
+    let names = vec![wire::HostEntry { name: "db".into(), address: "10.0.0.1".into() }];
+    let named = Declaration { names, ..declaration(vec![network("base.network", "base")]) };
+    let confirming = Resource { confirms_link: true, ..network("base.network", "base") };
+    for (refused, field) in [(named, "names"), (declaration(vec![confirming]), "confirms_link")] {
+        let refusal = Declaration::from_wire(&refused.to_wire()).unwrap_err();
+        assert_eq!(refusal.code, Code::InvalidDeclaration);
+        assert!(refusal.fields["fault"].starts_with(&format!("`{field}`")), "{refusal:?}");
+    }
+}

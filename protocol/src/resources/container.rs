@@ -78,6 +78,13 @@ fn surroundings(container: &Container, faults: &mut Vec<Fault>) {
             faults.push(Fault::new("environment", "has a key that is not the name of a variable"));
         }
     }
+    for (name, _) in container.environment.iter().filter(|(_, value)| value.contains('\0')) {
+        faults.push(Fault::new(format!("environment.{name}"), "holds a NUL, which ends a variable"));
+    }
+    if let Some(capabilities) = &container.capabilities {
+        capabilities_named("add", &capabilities.add, faults);
+        capabilities_named("drop", &capabilities.drop, faults);
+    }
     for (index, file) in container.environment_files.iter().enumerate() {
         text::path(&format!("environment_files[{index}]"), file, faults);
     }
@@ -108,6 +115,17 @@ fn surroundings(container: &Container, faults: &mut Vec<Fault>) {
         text::path(&format!("devices[{index}].container_path"), &device.container_path, faults);
         if device.permissions.is_empty() || !device.permissions.bytes().all(|b| b"rwm".contains(&b)) {
             faults.push(Fault::new(format!("devices[{index}].permissions"), "is not made of `r`, `w`, `m`"));
+        }
+    }
+}
+
+/// Only as capabilities(7) spells them: the runtime takes any case, and a policy must not have to.
+fn capabilities_named(field: &str, names: &[String], faults: &mut Vec<Fault>) {
+    for (index, name) in names.iter().enumerate() {
+        let bare = name.strip_prefix("CAP_").unwrap_or(name);
+        if bare.is_empty() || !bare.bytes().all(|b| b.is_ascii_uppercase() || b == b'_') {
+            let what = "is not a capability in capital letters, such as `NET_BIND_SERVICE`";
+            faults.push(Fault::new(format!("capabilities.{field}[{index}]"), what));
         }
     }
 }

@@ -1,5 +1,5 @@
 use super::*;
-use crate::wire::declaration::{HealthCommand, HostEntry, NetworkAttachment};
+use crate::wire::declaration::{Capabilities, HealthCommand, HostEntry, NetworkAttachment};
 
 fn digest() -> String {
     format!("sha256:{}", "ab".repeat(32))
@@ -127,4 +127,22 @@ fn names_of_a_swap_and_labels_of_the_agent_are_kept() {
 #[test]
 fn secrets_in_the_environment_must_be_agreed_to() {
     refused("exposed_environment[0]", |c| c.exposed_environment = vec!["/etc/app.env".into()]);
+}
+
+#[test]
+fn capability_is_spelled_in_capitals_so_that_a_policy_knows_it() {
+    let add = |names: &[&str]| Capabilities { add: names.iter().map(ToString::to_string).collect(), drop: vec![] };
+    let named = Container { capabilities: Some(add(&["NET_ADMIN", "CAP_SYS_ADMIN", "ALL"])), ..container() };
+    assert_eq!(faults(&named), [], "the control has no fault");
+    for name in ["sys_admin", "all", "cap_SYS_ADMIN", "", "CAP_", "SYS ADMIN"] {
+        refused("capabilities.add[0]", |c| c.capabilities = Some(add(&[name])));
+    }
+    refused("capabilities.drop[0]", |c| c.capabilities = Some(Capabilities { drop: vec!["all".into()], add: vec![] }));
+}
+
+#[test]
+fn value_that_would_end_in_the_middle_is_refused() {
+    refused("environment.A", |c| {
+        c.environment.insert("A".into(), "one\0two".into());
+    });
 }
