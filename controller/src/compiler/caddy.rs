@@ -43,7 +43,7 @@ pub(super) struct Config {
 /// The configuration of a proxy that listens on `port` and looks public names up in the folder `names`.
 ///
 /// No name stands in it, so that no name that comes, goes or changes makes Caddy load it anew: a load closes the
-/// connections whose request was not read yet. See `docs/decisions/0005-public-names-are-files.md`.
+/// connections whose request was not read yet. See `docs/decisions/0006-public-names-are-files.md`.
 pub(super) fn config(port: u16, names: &str) -> Config {
     let digest = Digest::of(render(port, names, BLANK).as_bytes()).to_string();
     Config { text: render(port, names, &digest), digest }

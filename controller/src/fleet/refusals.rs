@@ -9,6 +9,8 @@ use crate::spec::schema::{Compute, HostSpec, Ingress};
 
 /// Longest label of a public name, in bytes (RFC 1035, section 2.3.4).
 const LABEL_MAX: usize = 63;
+/// What the container is called whose network a pod shares.
+const NET: &str = "net";
 /// Bytes of a GiB, which is what `capacity` counts in.
 const GIB: u64 = 1024 * 1024 * 1024;
 
@@ -58,6 +60,11 @@ fn developers(fleet: &FleetFile, findings: &mut Findings) {
 fn names(fleet: &FleetFile, findings: &mut Findings) {
     let mut labels: BTreeMap<Slug, &Repo> = BTreeMap::new();
     for repo in fleet.enabled() {
+        if repo.repo.label().as_str() == NET {
+            let place = findings.place(&format!("{}.repo", entry(fleet, repo)));
+            let says = format!("names `{}`, and `{NET}` is what holds the network of a pod", repo.repo);
+            findings.fault(Code::Conflict, place, says, "give the repository another name");
+        }
         if let Some(first) = labels.insert(repo.repo.label(), repo) {
             let says = format!(
                 "names `{}`, which is called `{}` in a pod as `{}` is",

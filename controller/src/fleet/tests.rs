@@ -96,6 +96,11 @@ fn pod_belongs_to_a_developer() {
 }
 
 #[test]
+fn repository_called_as_what_holds_the_network_is_refused() {
+    refused("  - repo: acme/web\n", "  - repo: acme/Net\n", "`net` is what holds the network of a pod");
+}
+
+#[test]
 fn image_is_pinned() {
     let image = "local:replicator-demo/web:1";
     refused(image, "acme/web:1", "names the image `acme/web` by the tag `1`, which can move (`repos[0].image`)");

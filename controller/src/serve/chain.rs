@@ -96,7 +96,9 @@ pub fn linked(batch: &EventBatch, host: &HostUid) -> Result<([u8; 16], Vec<Linke
             return Err(Refusal::new(Code::WrongHost).with("got", &event.host).with("have", host));
         }
         let follows = match linked.last() {
-            Some(before) => event.number == before.event.number + 1 && event.previous == before.hash.0[..],
+            Some(before) => {
+                before.event.number.checked_add(1) == Some(event.number) && event.previous == before.hash.0[..]
+            }
             None => event.number > 0 && (event.number > 1 || event.previous == [0; 32][..]),
         };
         if !follows || event.body.is_none() {

@@ -112,8 +112,8 @@ async fn round(parts: &Parts, consumer: &PullConsumer) -> Result<(), RoundError>
     while let Some(message) = fetched.next().await {
         messages.push(message.map_err(RoundError::Fetch)?);
     }
-    parts.metrics.round();
     if messages.is_empty() {
+        parts.metrics.round();
         return Ok(());
     }
     if let Err(error) = settle(parts, &messages).await {
@@ -126,6 +126,7 @@ async fn round(parts: &Parts, consumer: &PullConsumer) -> Result<(), RoundError>
     for message in &messages {
         message.ack().await.map_err(RoundError::Fetch)?;
     }
+    parts.metrics.round();
     Ok(())
 }
 

@@ -1,9 +1,14 @@
 //! From a file to a checked value, or to every fault of the file at once.
 
+use std::fs::File;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use super::finding::Findings;
 use super::yaml::{self, Node};
+
+/// Most that is read of a file, in bytes: one more than is accepted, so that what never ends is seen to be too large.
+const READ_MAX: u64 = 1024 * 1024 + 1;
 
 /// A checked value and the file it came from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -76,13 +81,15 @@ impl<T> Examined<T> {
     }
 }
 
-/// Reads a text file.
+/// Reads a text file, up to what tells that it is too large.
 ///
 /// # Errors
 ///
 /// [`LoadError::Unreadable`] or [`LoadError::NotText`].
 pub fn text(path: &Path) -> Result<String, LoadError> {
-    let bytes = std::fs::read(path).map_err(|source| LoadError::Unreadable { path: path.to_owned(), source })?;
+    let mut bytes = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(READ_MAX).read_to_end(&mut bytes));
+    read.map_err(|source| LoadError::Unreadable { path: path.to_owned(), source })?;
     let text = String::from_utf8(bytes)
         .map_err(|error| LoadError::NotText { path: path.to_owned(), at: error.utf8_error().valid_up_to() })?;
     // Some editors start a file with a byte order mark.

@@ -322,3 +322,9 @@ proptest! {
         prop_assert_eq!(findings.to_string().is_empty(), findings.all().is_empty());
     }
 }
+
+#[test]
+fn file_that_never_ends_is_too_large() {
+    let LoadError::Refused(findings) = load(Path::new("/dev/zero")).unwrap_err() else { panic!("unreadable") };
+    assert!(findings.to_string().contains("too large"), "{findings}");
+}

@@ -83,7 +83,7 @@ impl Node {
 /// Reads `text`; every fault goes into `findings`. Where the tree cannot be trusted, there is none.
 pub fn parse(text: &str, findings: &mut Findings) -> Option<Rc<Node>> {
     if text.len() > SIZE_MAX {
-        let says = format!("starts a file that is too large (got {} bytes, have {SIZE_MAX})", text.len());
+        let says = format!("starts a file that is too large (more than {SIZE_MAX} bytes)");
         findings.fault(Code::Limit, START, says, "split it, or leave out what is no host spec or fleet file");
         return None;
     }

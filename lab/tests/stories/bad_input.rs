@@ -176,6 +176,11 @@ async fn machine_that_cannot_is_told_and_can_later() {
     let said = up(&fleet).await;
     told(&said, 1, &["proxy.server", "8480", "address already in use", "free the port"]);
     drop(taken);
+    // The agent tries again by itself: nothing stood there that a further attempt could interrupt.
+    let served = wait::until("the proxy serves", Duration::from_secs(90), async || {
+        Ok(fleet.fetch(fleet.name(), "/").await.ok().filter(|answer| answer.status == 200))
+    });
+    served.await.unwrap();
     up(&fleet).await.done().unwrap();
     let before = fleet.containers().unwrap();
     nothing_lost("port taken", &fleet, &before).await;

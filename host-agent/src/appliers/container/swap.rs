@@ -172,6 +172,8 @@ impl Containers<'_> {
         };
         let put_back: Result<bool, Failure> = put_back.await;
         match put_back {
+            // Where nothing stood before, nothing was interrupted, and trying again interrupts nothing.
+            Ok(_) if old.is_none() => failure,
             Ok(restored) => Failure { previous_restored: restored, ..failure }.with(INTERRUPTED, "yes"),
             Err(second) => failure.with("roll_back", second.code),
         }
