@@ -57,6 +57,19 @@ async fn container_runs_and_twice_is_once() {
 }
 
 #[tokio::test]
+async fn name_that_reads_like_the_id_of_another_is_a_name() {
+    let (mut bench, image) = (Bench::new().unwrap(), images::id(images::WORKLOAD).unwrap());
+    let app = ("m.app", bench.container("app", &image, checked));
+    bench.apply(std::slice::from_ref(&app)).await.unwrap();
+    let id = bench.seen("app").await.unwrap().id;
+    let twin = bench.container("twin", &image, |c| c.name = id[..8].to_owned());
+    let both = bench.apply(&[app.clone(), ("m.twin", twin)]).await.unwrap();
+    assert_eq!(outcomes(&both), [Outcome::Unchanged, Outcome::Changed], "{both:?}");
+    assert_eq!(outcomes(&bench.apply(&[app]).await.unwrap()), [Outcome::Unchanged, Outcome::Removed]);
+    assert_eq!(bench.seen("app").await.unwrap().id, id);
+}
+
+#[tokio::test]
 async fn changed_file_recreates_what_takes_it_in_and_says_which() {
     let (mut bench, image) = (Bench::new().unwrap(), images::id(images::WORKLOAD).unwrap());
     let one = with_file(&bench, &image, "one", |_| ());

@@ -163,7 +163,13 @@ impl Docker {
     /// [`RuntimeError`].
     pub async fn inspect(&self, name: &str) -> Result<Option<ContainerInspectResponse>, RuntimeError> {
         let answer = self.client()?.inspect_container(name, None::<InspectContainerOptions>);
-        found(bounded("container.inspect", LOOK, answer).await)
+        let seen = found(bounded("container.inspect", LOOK, answer).await)?;
+        // The runtime answers to the beginning of an id as well, and a name may read like one.
+        let asked_for = |seen: &ContainerInspectResponse| {
+            let of_name = seen.name.as_deref().and_then(|given| given.strip_prefix('/'));
+            seen.id.as_deref() == Some(name) || of_name == Some(name)
+        };
+        Ok(seen.filter(asked_for))
     }
 
     /// Makes a container, stopped, and returns its id. Only one network may be named in `body` (the runtime's
