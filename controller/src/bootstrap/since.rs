@@ -50,25 +50,29 @@ impl Since {
         let store = match Store::read_only(store) {
             Ok(store) => Some(store),
             Err(StoreError::Absent { .. }) => None,
-            Err(error) => since.not(&error),
+            Err(error) => {
+                since.missed(&error);
+                None
+            }
         };
-        if let Some(Err(error)) = store.as_ref().map(|store| since.stored(store, state, uid)) {
-            let _none: Option<()> = since.not(&error);
+        if let Some(store) = &store
+            && let Err(error) = since.stored(store, state, uid)
+        {
+            since.missed(&error);
         }
         match broker {
-            Err(error) => since.not(error),
+            Err(error) => since.missed(error),
             Ok(broker) => match tokio::time::timeout(ASK_WITHIN, since.held(broker, store.as_ref(), uid)).await {
-                Ok(Ok(())) => Some(()),
-                Ok(Err(error)) => since.not(&error),
-                Err(_) => since.not(&Late(ASK_WITHIN.as_secs())),
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => since.missed(&error),
+                Err(_) => since.missed(&Late(ASK_WITHIN.as_secs())),
             },
-        };
+        }
         since
     }
 
-    fn not<T>(&mut self, error: &dyn std::error::Error) -> Option<T> {
+    fn missed(&mut self, error: &dyn std::error::Error) {
         self.unheard.push(error.to_string());
-        None
     }
 
     /// From the store, which verified it when it came: what follows the last report known.

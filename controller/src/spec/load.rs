@@ -7,9 +7,6 @@ use std::path::{Path, PathBuf};
 use super::finding::Findings;
 use super::yaml::{self, Node};
 
-/// Most that is read of a file, in bytes: one more than is accepted, so that what never ends is seen to be too large.
-const READ_MAX: u64 = 1024 * 1024 + 1;
-
 /// A checked value and the file it came from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Loaded<T> {
@@ -87,8 +84,10 @@ impl<T> Examined<T> {
 ///
 /// [`LoadError::Unreadable`] or [`LoadError::NotText`].
 pub fn text(path: &Path) -> Result<String, LoadError> {
+    // One byte more than is accepted, so that what never ends is seen to be too large.
+    let most = u64::try_from(yaml::SIZE_MAX).map_or(u64::MAX, |size| size + 1);
     let mut bytes = Vec::new();
-    let read = File::open(path).and_then(|file| file.take(READ_MAX).read_to_end(&mut bytes));
+    let read = File::open(path).and_then(|file| file.take(most).read_to_end(&mut bytes));
     read.map_err(|source| LoadError::Unreadable { path: path.to_owned(), source })?;
     let text = String::from_utf8(bytes)
         .map_err(|error| LoadError::NotText { path: path.to_owned(), at: error.utf8_error().valid_up_to() })?;
