@@ -5,6 +5,8 @@
 
 pub mod change;
 pub mod declaration;
+#[cfg(test)]
+mod descriptors;
 pub mod enrolment;
 pub mod envelope;
 pub mod event_words;

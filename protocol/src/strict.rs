@@ -38,7 +38,11 @@ pub(crate) fn decode_unsigned_payload<M: prost::Message + Default>(envelope: &[u
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::descriptors;
     use crate::wire::declaration::{File, Network};
+
+    /// What the protocol promises to every reader of a body.
+    const DEPTH_MAX: usize = 64;
 
     #[test]
     fn unknown_field_is_refused() {
@@ -46,6 +50,23 @@ mod tests {
         assert_eq!(decode::<Network>(&bytes).unwrap().name, "net");
         bytes.extend([0x78, 1]);
         assert_eq!(decode::<Network>(&bytes).unwrap_err().code, Code::NotCanonical);
+    }
+
+    #[test]
+    fn no_message_nests_deeper_than_a_reader_must_follow() {
+        let depths = descriptors::depths();
+        assert!(depths[".replicator.declaration.v1.Declaration"] > 3, "{depths:?}");
+        assert!(depths.values().all(|depth| *depth <= DEPTH_MAX), "{depths:?}");
+    }
+
+    #[test]
+    fn what_is_nested_too_deep_is_refused_before_it_fills_the_stack() {
+        const START_GROUP: u8 = 0x7b;
+        const END_GROUP: u8 = 0x7c;
+        for depth in [1, DEPTH_MAX, DEPTH_MAX + 1, ENVELOPE_MAX / 2] {
+            let bytes = [vec![START_GROUP; depth], vec![END_GROUP; depth]].concat();
+            assert_eq!(decode::<Network>(&bytes).unwrap_err().code, Code::NotCanonical, "{depth}");
+        }
     }
 
     #[test]

@@ -13,6 +13,17 @@ pub const RECEIPTS: &str = "RCPT";
 /// Keyrings, one subject a version.
 pub const KEYRINGS: &str = "KEYS";
 
+/// `decl.H` of every host.
+pub const EVERY_DECLARATION: &str = "decl.*";
+/// `evt.H` of every host.
+pub const EVERY_EVENT: &str = "evt.*";
+/// `rcpt.H` of every host.
+pub const EVERY_RECEIPT: &str = "rcpt.*";
+/// `hb.H` of every host.
+pub const EVERY_HEARTBEAT: &str = "hb.*";
+/// `keyring.N` of every version.
+pub const EVERY_KEYRING: &str = "keyring.*";
+
 /// `decl.H`: what the host should be.
 #[must_use]
 pub fn declaration(host: &HostUid) -> String {
@@ -43,12 +54,6 @@ pub fn keyring(version: u64) -> String {
     format!("keyring.{version}")
 }
 
-/// `keyring.*`: every version of the keyring, for those who listen.
-#[must_use]
-pub fn keyrings() -> String {
-    "keyring.*".to_owned()
-}
-
 /// The direct get of `subject`'s last message in `stream` (NATS ADR-31).
 #[must_use]
 pub fn direct_get(stream: &str, subject: &str) -> String {
@@ -59,4 +64,34 @@ pub fn direct_get(stream: &str, subject: &str) -> String {
 #[must_use]
 pub fn inbox_prefix(host: &HostUid) -> String {
     format!("_INBOX_{host}")
+}
+
+/// The host whose subject of `every` this is; none where it is another's subject or names no host.
+#[must_use]
+pub fn host_of(every: &str, subject: &str) -> Option<HostUid> {
+    let uid = subject.strip_prefix(every.strip_suffix('*')?)?;
+    HostUid::parse(uid).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn host_is_read_back_from_its_own_subjects_only() {
+        let uid = HostUid::parse("0123456789abcdef0123456789abcdef").unwrap();
+        let pairs = [
+            (EVERY_DECLARATION, declaration(&uid)),
+            (EVERY_EVENT, events(&uid)),
+            (EVERY_RECEIPT, receipt(&uid)),
+            (EVERY_HEARTBEAT, heartbeat(&uid)),
+        ];
+        for (every, subject) in &pairs {
+            for (other, _) in &pairs {
+                assert_eq!(host_of(other, subject), (other == every).then(|| uid.clone()), "{other} {subject}");
+            }
+        }
+        assert_eq!(host_of(EVERY_EVENT, "evt.somebody"), None);
+        assert_eq!(host_of(EVERY_KEYRING, &keyring(1)), None);
+    }
 }

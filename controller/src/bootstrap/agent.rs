@@ -1,25 +1,15 @@
-//! The agent on this machine: where it lies, how it is started, and how it is ended for good.
+//! The agent on this machine: where it lies, and how what it kept is removed.
 
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
-use std::time::Duration;
 
 use bytes::Bytes;
-use replicator_protocol::ids::{HostId, HostUid};
+use replicator_protocol::ids::HostUid;
 use tokio::process::Command;
 
-use super::process::Process;
-use super::{BootstrapError, systemd};
-use crate::home::private_folder;
-use crate::state::event::Supervisor;
+use super::BootstrapError;
 
 /// The agent's program, and the name of its folders.
 const NAME: &str = "replicator-host-agent";
-/// How long a started agent is watched for an early end.
-const SETTLE: Duration = Duration::from_millis(1500);
-/// How often.
-const LOOK: Duration = Duration::from_millis(100);
 
 /// One agent: its program and the folder all of its paths lie under.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,15 +18,6 @@ pub struct Agent {
     pub binary: PathBuf,
     /// `/`, or the folder several agents on one machine are told apart by.
     pub root: PathBuf,
-}
-
-/// Whether starting did anything.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Started {
-    /// It runs now.
-    Now,
-    /// It ran already.
-    Already,
 }
 
 impl Agent {
@@ -55,15 +36,18 @@ impl Agent {
         }
     }
 
-    fn state(&self) -> PathBuf {
+    /// The folder of what it keeps.
+    pub(super) fn state(&self) -> PathBuf {
         self.root.join("var/lib").join(NAME)
     }
 
-    fn run(&self) -> PathBuf {
+    /// The folder of what it keeps until the next boot.
+    pub(super) fn run(&self) -> PathBuf {
         self.root.join("run").join(NAME)
     }
 
-    fn pid_file(&self) -> PathBuf {
+    /// Where a detached agent's number is kept.
+    pub(super) fn pid_file(&self) -> PathBuf {
         self.run().join("pid")
     }
 
@@ -84,83 +68,6 @@ impl Agent {
         let mut command = Command::new(&self.binary);
         command.arg("--root").arg(&self.root).args(arguments).kill_on_drop(true);
         command
-    }
-
-    /// What keeps agents running on this machine.
-    pub fn supervisor() -> Supervisor {
-        if Path::new("/run/systemd/system").is_dir() { Supervisor::Systemd } else { Supervisor::Detached }
-    }
-
-    /// Starts it, unless it runs.
-    ///
-    /// # Errors
-    ///
-    /// [`BootstrapError`]; start it again.
-    pub async fn start(&self, host: &HostId, supervisor: Supervisor) -> Result<Started, BootstrapError> {
-        match supervisor {
-            Supervisor::Systemd => systemd::start(self, host).await,
-            Supervisor::Detached => self.start_detached().await,
-        }
-    }
-
-    /// Ends it, and whatever would start it again.
-    ///
-    /// # Errors
-    ///
-    /// [`BootstrapError`].
-    pub async fn stop(&self, host: &HostId, supervisor: Supervisor) -> Result<(), BootstrapError> {
-        match supervisor {
-            Supervisor::Systemd => systemd::stop(self, host).await,
-            Supervisor::Detached => {
-                let Some(process) = Process::read(&self.pid_file()) else { return Ok(()) };
-                if process.end().await { Ok(()) } else { Err(BootstrapError::StillRuns { pid: process.pid() }) }
-            }
-        }
-    }
-
-    async fn start_detached(&self) -> Result<Started, BootstrapError> {
-        if Process::read(&self.pid_file()).is_some() {
-            return Ok(Started::Already);
-        }
-        let file = |path: &Path| {
-            let path = path.to_owned();
-            move |source| BootstrapError::File { act: "write", path, source }
-        };
-        private_folder(&self.run())?;
-        private_folder(&self.state())?;
-        let path = self.log();
-        let log = std::fs::OpenOptions::new().create(true).append(true).mode(0o600).open(&path);
-        let log = log.map_err(file(&path))?;
-        let errors = log.try_clone().map_err(file(&path))?;
-        // `setsid` becomes the agent: same number, a session of its own, nothing of this terminal.
-        let mut command = std::process::Command::new("setsid");
-        command.arg(&self.binary).arg("--root").arg(&self.root).arg("run");
-        command.stdin(Stdio::null()).stdout(log).stderr(errors).current_dir("/");
-        let child = command.spawn().map_err(|source| BootstrapError::Start { path: self.binary.clone(), source })?;
-        // Kept before it is waited for: an agent that nobody can find is one that nobody can end.
-        let path = self.pid_file();
-        if let Some(process) = i32::try_from(child.id()).ok().and_then(Process::of) {
-            process.keep(&path).map_err(|source| BootstrapError::File { act: "write", path, source })?;
-        }
-        self.settle(child).await
-    }
-
-    /// An agent that cannot run says so at once: the end of its log is the reason.
-    async fn settle(&self, mut child: std::process::Child) -> Result<Started, BootstrapError> {
-        for _ in 0..(SETTLE.as_millis() / LOOK.as_millis()) {
-            tokio::time::sleep(LOOK).await;
-            if let Ok(Some(status)) = child.try_wait() {
-                return Err(BootstrapError::Ended { status: status.to_string(), log: self.log(), last: self.last() });
-            }
-        }
-        Ok(Started::Now)
-    }
-
-    fn last(&self) -> String {
-        let log = std::fs::read(self.log()).unwrap_or_default();
-        let text = String::from_utf8_lossy(&log);
-        let lines: Vec<_> = text.lines().rev().take(3).collect();
-        lines.into_iter().rev().collect::<Vec<_>>().join("; ")
     }
 
     /// Removes what the agent kept on this machine. Originals of what it replaced are data: with any left, its
@@ -194,48 +101,12 @@ impl Agent {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::PermissionsExt as _;
-
     use super::*;
-
-    fn agent(folder: &Path, script: &str) -> Agent {
-        let binary = folder.join("agent");
-        std::fs::write(&binary, format!("#!/bin/sh\n{script}\n")).unwrap();
-        std::fs::set_permissions(&binary, std::fs::Permissions::from_mode(0o755)).unwrap();
-        Agent::find(Some(&binary), &folder.join("root")).unwrap()
-    }
-
-    fn host() -> HostId {
-        HostId::parse("acme").unwrap()
-    }
-
-    #[tokio::test]
-    async fn detached_agent_is_started_once_and_ended() {
-        let folder = tempfile::tempdir().unwrap();
-        let agent = agent(folder.path(), "exec sleep 60");
-        assert_eq!(agent.start(&host(), Supervisor::Detached).await.unwrap(), Started::Now);
-        let process = Process::read(&agent.pid_file()).unwrap();
-        assert_eq!(agent.start(&host(), Supervisor::Detached).await.unwrap(), Started::Already);
-        assert_eq!(Process::read(&agent.pid_file()), Some(process));
-        agent.stop(&host(), Supervisor::Detached).await.unwrap();
-        assert_eq!(Process::of(process.pid()), None);
-        agent.stop(&host(), Supervisor::Detached).await.unwrap();
-    }
-
-    #[tokio::test]
-    async fn agent_that_ends_at_once_is_told_with_its_last_words() {
-        let folder = tempfile::tempdir().unwrap();
-        let agent = agent(folder.path(), "echo no disk >&2; exit 3");
-        let Err(BootstrapError::Ended { last, .. }) = agent.start(&host(), Supervisor::Detached).await else {
-            panic!("it runs");
-        };
-        assert_eq!(last, "no disk");
-    }
 
     #[test]
     fn originals_and_the_operators_files_are_not_removed() {
         let folder = tempfile::tempdir().unwrap();
-        let agent = agent(folder.path(), "");
+        let agent = Agent { binary: NAME.into(), root: folder.path().join("root") };
         let uid = HostUid::parse(&"a".repeat(32)).unwrap();
         let etc = agent.root.join("etc").join(NAME);
         for file in [agent.state().join("originals/x"), etc.join("policy.toml"), etc.join("agent.toml")] {

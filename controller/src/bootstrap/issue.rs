@@ -157,11 +157,10 @@ impl Issuer<'_> {
 
     /// Records the report, whoever appended meanwhile.
     async fn seen(&self, position: Position, report: &ApplyReported, said: &Said) -> Result<(), BootstrapError> {
-        let report = Blob(report.encode_to_vec().into());
         let event = |state: &HostState| {
             // Where it is gone a later report was seen by somebody else: this one adds nothing.
             let is_known = state.issued.contains_key(&position);
-            Ok(is_known.then(|| Event::ApplySeen { position, report: report.clone(), said: Some(said.clone()) }))
+            Ok(is_known.then(|| Event::apply_seen(position, report, said.clone())))
         };
         let seen = self.log.append_newest(ATTEMPTS, state::now(), event).await;
         seen.map_err(|error: LogError| match error {

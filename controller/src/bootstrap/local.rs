@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use replicator_protocol::ids::{FleetName, HostId, HostUid, Position};
 use replicator_protocol::wire::event::ApplyReported;
 
-use super::agent::{Agent, Started};
+use super::agent::Agent;
 use super::issue::{Issuer, Request};
+use super::supervisor::{self, Started};
 use super::{BootstrapError, enrol};
 use crate::home::{FleetFolder, Home};
 use crate::keys::admission;
@@ -66,9 +67,9 @@ impl Local<'_> {
         demand_root()?;
         let publisher = Publisher::connect(self.folder).await?;
         let (history, uid) = self.defined(self.log.read().await?).await?;
-        let supervisor = Agent::supervisor();
+        let supervisor = supervisor::of_this_machine();
         let history = self.enrolled(agent, history, &uid, (supervisor, again)).await?;
-        match agent.start(self.host, supervisor).await? {
+        match supervisor::start(agent, self.host, supervisor).await? {
             Started::Now => (self.say)(format!("Started the agent ({supervisor})")),
             Started::Already => {}
         }
@@ -104,21 +105,21 @@ impl Local<'_> {
         };
         demand_root()?;
         let (supervisor, root) =
-            history.state.agent.clone().unwrap_or_else(|| (Agent::supervisor(), agent.root.clone()));
+            history.state.agent.clone().unwrap_or_else(|| (supervisor::of_this_machine(), agent.root.clone()));
         let agent = Agent { root, ..agent.clone() };
         let mut applied = None;
         // Without its account it was told already to be nothing, and has said that it is.
         let reachable = crate::keys::accounts::id(self.folder, &uid)?.is_some();
         if reachable && history.state.status == Status::Admitted && !history.state.issued.is_empty() {
             let publisher = Publisher::connect(self.folder).await?;
-            agent.start(self.host, supervisor).await?;
+            supervisor::start(&agent, self.host, supervisor).await?;
             let last = self.issue(&publisher, nothing).await?;
             if !Counts::of(&last.report).is_well() {
                 return Ok(Down::Stays(last));
             }
             applied = Some(last);
         }
-        agent.stop(self.host, supervisor).await?;
+        supervisor::stop(&agent, self.host, supervisor).await?;
         (self.say)("Stopped the agent".into());
         // Its certificate stays: the collector may have batches of it to verify yet.
         accounts::remove_host(self.folder, &uid).await?;
@@ -170,7 +171,7 @@ impl Local<'_> {
         if history.state.status == Status::Admitted && held.is_some() && held == history.state.certificate {
             return Ok(history);
         }
-        agent.stop(self.host, supervisor).await?;
+        supervisor::stop(agent, self.host, supervisor).await?;
         let (to, log) = ((self.host, uid), (&self.log, history));
         let history = enrol::enrol(agent, self.folder, to, log, again).await?;
         (self.say)(format!("Enrolled the agent as `{}` of the fleet `{}`", self.host, self.fleet));

@@ -4,12 +4,14 @@
 //! run again, and goes on from where the last run stopped: what was done is in the provisioning log first.
 
 pub mod agent;
+mod detached;
 mod enrol;
 pub mod images;
 mod issue;
 pub mod local;
 mod process;
 pub mod since;
+pub mod supervisor;
 mod systemd;
 
 use std::path::PathBuf;

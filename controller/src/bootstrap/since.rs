@@ -8,14 +8,13 @@ use std::path::Path;
 use std::time::Duration;
 
 use bytes::Bytes;
-use prost::Message as _;
 use replicator_protocol::ids::{HostUid, Position};
 use replicator_protocol::wire::event::event::Body;
 use replicator_protocol::wire::event::{ApplyReported, Event as HostEvent, EventBatch};
 
-use crate::publisher::{PublishError, Publisher};
+use crate::publisher::{PublishError, Publisher, position_of};
 use crate::serve::{Store, StoreError, chain};
-use crate::state::event::{Blob, Said};
+use crate::state::event::Said;
 use crate::state::status::Reported;
 use crate::state::{Event, HostState};
 
@@ -121,8 +120,7 @@ impl Since {
         let mut entries: Vec<(Event, bool)> = Vec::new();
         for heard in self.heard.iter().skip(known.map_or(0, |at| at + 1)) {
             let Heard { position, report, said } = heard.clone();
-            let event =
-                Event::ApplySeen { position, report: Blob(report.encode_to_vec().into()), said: Some(said.clone()) };
+            let event = Event::apply_seen(position, &report, said.clone());
             let before = state.known.clone();
             // On a declaration that an earlier controller issued, or that a later report has passed by.
             let Ok(after) = state.clone().after_report(Reported { position, report, at: said.at, said: Some(said) })
@@ -144,11 +142,9 @@ struct Late(u64);
 
 fn heard(event: HostEvent) -> Option<Heard> {
     let said = Said::of(&event);
-    let of = event.declaration?;
+    let position = position_of(&event)?;
     match event.body? {
-        Body::ApplyReported(report) => {
-            Some(Heard { position: Position { epoch: of.epoch, sequence: of.sequence }, report, said })
-        }
+        Body::ApplyReported(report) => Some(Heard { position, report, said }),
         Body::ChainStarted(_)
         | Body::AgentStarted(_)
         | Body::Enrolled(_)

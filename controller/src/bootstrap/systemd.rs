@@ -7,7 +7,8 @@ use replicator_protocol::ids::HostId;
 use tokio::process::Command;
 
 use super::BootstrapError;
-use super::agent::{Agent, Started};
+use super::agent::Agent;
+use super::supervisor::Started;
 
 /// Where units of the administrator's lie.
 const UNITS: &str = "/etc/systemd/system";

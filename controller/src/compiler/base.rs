@@ -3,7 +3,7 @@
 use replicator_protocol::resources::Resource;
 use replicator_protocol::wire::declaration::{Directory, Network, resource};
 
-use super::compile::{CompileError, named};
+use super::error::{CompileError, named};
 use super::intent::Wanted;
 
 /// The folder on the machine. Its name holds the host's, and a dot, so that several hosts on one machine and

@@ -5,7 +5,7 @@ use replicator_protocol::ids::{Digest, SecretName};
 use replicator_protocol::resources::Resource;
 use replicator_protocol::wire::declaration::{Container, Directory, File, Mount, file, mount, resource};
 
-use super::compile::{CompileError, named};
+use super::error::{CompileError, named};
 use super::intent::{Image, Wanted};
 use super::{base, seal};
 

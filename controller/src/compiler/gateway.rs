@@ -9,7 +9,7 @@ use replicator_protocol::wire::declaration::{
 };
 
 use super::base;
-use super::compile::{CompileError, named};
+use super::error::{CompileError, named};
 use super::files::{self, SecretFile};
 use super::intent::{Gateway, Place, Wanted};
 use crate::secrets::Need;

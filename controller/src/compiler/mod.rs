@@ -8,6 +8,7 @@ mod base;
 mod caddy;
 mod compile;
 mod distribution;
+mod error;
 mod files;
 mod gateway;
 mod intent;
@@ -16,7 +17,8 @@ mod proxy;
 mod resolve;
 pub mod seal;
 
-pub use compile::{CompileError, Compiled, Head, compile, intent_hash, needs};
+pub use compile::{Compiled, Head, compile, intent_hash, needs};
 pub use distribution::{Distribution, DistributionError};
+pub use error::CompileError;
 pub use intent::{Gateway, HeldSecret, Image, Place, Pod, Repository, Route, User, Wanted};
 pub use resolve::{ResolveError, images, wanted};

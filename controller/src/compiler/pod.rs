@@ -4,9 +4,10 @@ use replicator_protocol::resources::Resource;
 use replicator_protocol::wire::declaration::{Container, Mount, NetworkAttachment, Rollover, mount, resource};
 
 use super::base;
-use super::compile::{CompileError, named};
+use super::error::{CompileError, named};
 use super::files::{self, SecretFile};
 use super::intent::{Place, Pod, Repository, Wanted};
+use crate::fleet::NET;
 use crate::secrets::Need;
 
 pub(super) fn needs(pod: &Pod) -> Vec<Need> {
@@ -43,9 +44,9 @@ pub(super) fn places(wanted: &Wanted, pod: &Pod) -> Vec<Place> {
 pub(super) fn compile(wanted: &Wanted, pod: &Pod) -> Result<Vec<Resource>, CompileError> {
     let module = format!("pod.{}", pod.developer);
     let prefix = format!("{}_{}", wanted.name_prefix, pod.developer);
-    let net = net(wanted, pod, format!("{prefix}_net"));
+    let net = net(wanted, pod, format!("{prefix}_{NET}"));
     let shared = net.name.clone();
-    let mut resources = vec![named(&module, "net", resource::Kind::Container(net))?];
+    let mut resources = vec![named(&module, NET, resource::Kind::Container(net))?];
     for repository in &pod.repositories {
         let label = repository.repository.label();
         let mut container = workload(repository, &prefix, &shared);

@@ -10,7 +10,7 @@ use replicator_protocol::wire::declaration::{
     mount, resource,
 };
 
-use super::compile::{CompileError, named};
+use super::error::{CompileError, named};
 use super::intent::{Place, Wanted};
 use super::{base, caddy};
 

@@ -11,7 +11,7 @@ pub mod together;
 use std::path::{Path, PathBuf};
 
 pub use needs::needs;
-pub use refusals::check_with_host;
+pub use refusals::{NET, check_with_host};
 pub use schema::{Auth, Developer, Env, FleetFile, HostRequirements, Port, Repo};
 
 use crate::spec::load::{self, Examined, LoadError, Loaded};

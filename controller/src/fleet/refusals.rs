@@ -9,8 +9,8 @@ use crate::spec::schema::{Compute, HostSpec, Ingress};
 
 /// Longest label of a public name, in bytes (RFC 1035, section 2.3.4).
 const LABEL_MAX: usize = 63;
-/// What the container is called whose network a pod shares.
-const NET: &str = "net";
+/// What the container is called whose network a pod shares; no repository can be called so.
+pub const NET: &str = "net";
 /// Bytes of a GiB, which is what `capacity` counts in.
 const GIB: u64 = 1024 * 1024 * 1024;
 

@@ -61,9 +61,9 @@ impl Member {
 
     pub(super) fn allowed(self) -> Allowed {
         let publish: &[&str] = match self {
-            Self::Controller => &["decl.*", "$JS.API.STREAM.INFO.*", "$JS.API.DIRECT.GET.>"],
+            Self::Controller => &[subjects::EVERY_DECLARATION, "$JS.API.STREAM.INFO.*", "$JS.API.DIRECT.GET.>"],
             Self::Collector => &[
-                "rcpt.*",
+                subjects::EVERY_RECEIPT,
                 "$JS.API.STREAM.INFO.*",
                 "$JS.API.DIRECT.GET.>",
                 "$JS.API.CONSUMER.CREATE.EVT.>",
@@ -71,12 +71,14 @@ impl Member {
                 "$JS.API.CONSUMER.MSG.NEXT.EVT.>",
                 "$JS.ACK.EVT.>",
             ],
-            Self::Admin => &["decl.*", "rcpt.*", "keyring.*", "$JS.API.>"],
+            Self::Admin => {
+                &[subjects::EVERY_DECLARATION, subjects::EVERY_RECEIPT, subjects::EVERY_KEYRING, "$JS.API.>"]
+            }
             Self::System => &["$SYS.REQ.CLAIMS.UPDATE", "$SYS.REQ.CLAIMS.DELETE", "$SYS.REQ.ACCOUNT.*.CLAIMS.LOOKUP"],
         };
         let heard: &[&str] = match self {
-            Self::Controller => &["evt.*", "rcpt.*"],
-            Self::Collector => &["evt.*", "hb.*"],
+            Self::Controller => &[subjects::EVERY_EVENT, subjects::EVERY_RECEIPT],
+            Self::Collector => &[subjects::EVERY_EVENT, subjects::EVERY_HEARTBEAT],
             Self::Admin | Self::System => &[],
         };
         let own = |text: &&str| (*text).to_owned();
@@ -147,13 +149,13 @@ pub(super) fn core_claims() -> Value {
         "limits": limits(UNLIMITED, UNLIMITED, 0, UNLIMITED, UNLIMITED),
         "default_permissions": { "pub": {}, "sub": {} },
         "exports": [
-            service("evt.*"),
-            service("hb.*"),
-            get(subjects::DECLARATIONS, "decl.*"),
-            get(subjects::RECEIPTS, "rcpt.*"),
-            get(subjects::KEYRINGS, &subjects::keyrings()),
-            stream("decl.*"),
-            stream(&subjects::keyrings()),
+            service(subjects::EVERY_EVENT),
+            service(subjects::EVERY_HEARTBEAT),
+            get(subjects::DECLARATIONS, subjects::EVERY_DECLARATION),
+            get(subjects::RECEIPTS, subjects::EVERY_RECEIPT),
+            get(subjects::KEYRINGS, subjects::EVERY_KEYRING),
+            stream(subjects::EVERY_DECLARATION),
+            stream(subjects::EVERY_KEYRING),
         ],
     })
 }
@@ -168,9 +170,9 @@ fn host_claims(host: &HostUid, core: &str) -> Value {
         import(subjects::heartbeat(host), "service"),
         get(subjects::DECLARATIONS, &subjects::declaration(host)),
         get(subjects::RECEIPTS, &subjects::receipt(host)),
-        get(subjects::KEYRINGS, &subjects::keyrings()),
+        get(subjects::KEYRINGS, subjects::EVERY_KEYRING),
         import(subjects::declaration(host), "stream"),
-        import(subjects::keyrings(), "stream"),
+        import(subjects::EVERY_KEYRING.to_owned(), "stream"),
     ];
     let count = i64::try_from(imports.len()).unwrap_or(UNLIMITED);
     let payload = i64::try_from(HOST_PAYLOAD).unwrap_or(UNLIMITED);
@@ -190,11 +192,11 @@ fn host_allowed(host: &HostUid) -> Allowed {
             subjects::heartbeat(host),
             subjects::direct_get(subjects::DECLARATIONS, &subjects::declaration(host)),
             subjects::direct_get(subjects::RECEIPTS, &subjects::receipt(host)),
-            subjects::direct_get(subjects::KEYRINGS, &subjects::keyrings()),
+            subjects::direct_get(subjects::KEYRINGS, subjects::EVERY_KEYRING),
         ],
         subscribe: vec![
             subjects::declaration(host),
-            subjects::keyrings(),
+            subjects::EVERY_KEYRING.to_owned(),
             format!("{}.>", subjects::inbox_prefix(host)),
         ],
     }

@@ -14,7 +14,7 @@ use crate::keys::KeysError;
 use crate::link::LinkError;
 
 pub use publish::{Publisher, Sent};
-pub use report::{Outcome, Progress};
+pub use report::{Outcome, Progress, position_of};
 
 /// Something could not be published, or read back.
 #[derive(Debug, thiserror::Error)]

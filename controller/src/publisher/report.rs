@@ -132,7 +132,8 @@ fn believed(payload: Bytes, host: &Certified) -> Option<EventBatch> {
     }
 }
 
-fn position_of(event: &Event) -> Option<Position> {
+/// The declaration `event` belongs to.
+pub fn position_of(event: &Event) -> Option<Position> {
     event.declaration.as_ref().map(|of| Position { epoch: of.epoch, sequence: of.sequence })
 }
 

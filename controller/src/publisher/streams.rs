@@ -179,17 +179,17 @@ pub fn wanted() -> [Config; 4] {
     [
         Config {
             max_messages_per_subject: DECLARATIONS_KEPT,
-            ..stream(subjects::DECLARATIONS, "decl.*", DECLARATIONS_BYTES)
+            ..stream(subjects::DECLARATIONS, subjects::EVERY_DECLARATION, DECLARATIONS_BYTES)
         },
         Config {
             max_messages_per_subject: BATCHES_KEPT,
             max_age: BATCHES_AGE,
             discard: DiscardPolicy::New,
             discard_new_per_subject: true,
-            ..stream(subjects::EVENTS, "evt.*", BATCHES_BYTES)
+            ..stream(subjects::EVENTS, subjects::EVERY_EVENT, BATCHES_BYTES)
         },
-        Config { max_messages_per_subject: 1, ..stream(subjects::RECEIPTS, "rcpt.*", RECEIPTS_BYTES) },
-        Config { discard: DiscardPolicy::New, ..stream(subjects::KEYRINGS, &subjects::keyrings(), KEYRINGS_BYTES) },
+        Config { max_messages_per_subject: 1, ..stream(subjects::RECEIPTS, subjects::EVERY_RECEIPT, RECEIPTS_BYTES) },
+        Config { discard: DiscardPolicy::New, ..stream(subjects::KEYRINGS, subjects::EVERY_KEYRING, KEYRINGS_BYTES) },
     ]
 }
 

@@ -153,7 +153,7 @@ async fn settle(parts: &Parts, messages: &[Message]) -> Result<(), RoundError> {
 ///
 /// Only what says nothing about the message: that the host's certificate cannot be read now.
 fn read(parts: &Parts, message: &Message) -> Result<Option<Incoming>, KeysError> {
-    let Some(host) = message.subject.strip_prefix("evt.").and_then(|uid| HostUid::parse(uid).ok()) else {
+    let Some(host) = subjects::host_of(subjects::EVERY_EVENT, &message.subject) else {
         return Ok(None);
     };
     let envelope = message.payload.clone();

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use replicator_protocol::envelope::{Unverified, Verified, verify};
-use replicator_protocol::ids::HostUid;
+use replicator_protocol::subjects;
 use replicator_protocol::wire::event::Heartbeat;
 
 use super::collector::Parts;
@@ -18,7 +18,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// Listens for as long as it is polled.
 pub(super) async fn listen(parts: Parts) {
     loop {
-        match parts.client.subscribe("hb.*").await {
+        match parts.client.subscribe(subjects::EVERY_HEARTBEAT).await {
             Ok(mut heard) => {
                 while let Some(message) = heard.next().await {
                     take(&parts, &message).await;
@@ -31,7 +31,7 @@ pub(super) async fn listen(parts: Parts) {
 }
 
 async fn take(parts: &Parts, message: &async_nats::Message) {
-    let Some(host) = message.subject.strip_prefix("hb.").and_then(|uid| HostUid::parse(uid).ok()) else { return };
+    let Some(host) = subjects::host_of(subjects::EVERY_HEARTBEAT, &message.subject) else { return };
     let certified = match certificates::load(&parts.folder, &host, &parts.keyrings.current) {
         Ok(Some(certified)) => certified,
         Ok(None) => return,

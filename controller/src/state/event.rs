@@ -4,8 +4,9 @@ use std::path::PathBuf;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use prost::Message as _;
 use replicator_protocol::ids::{Digest, FleetName, HostUid, Position};
-use replicator_protocol::wire::event::Event as HostEvent;
+use replicator_protocol::wire::event::{ApplyReported, Event as HostEvent};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// One thing that happened.
@@ -67,6 +68,11 @@ pub enum Event {
 }
 
 impl Event {
+    /// [`Event::ApplySeen`] of `report`, as the host said it.
+    pub fn apply_seen(position: Position, report: &ApplyReported, said: Said) -> Self {
+        Self::ApplySeen { position, report: Blob(report.encode_to_vec().into()), said: Some(said) }
+    }
+
     /// What happened, in words for whoever lost a race against it.
     pub fn says(&self) -> String {
         match self {

@@ -9,7 +9,7 @@ use replicator_protocol::ids::{Digest, HostId, HostUid};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::event::{Entry, Hash};
-use super::log::{Fold, Illegal};
+use super::fold::{Fold, Illegal};
 
 /// How long a token may be used at most, in milliseconds.
 pub const TOKEN_LIFE: u64 = 60 * 60 * 1000;

@@ -3,11 +3,11 @@
 use std::marker::PhantomData;
 
 use replicator_protocol::ids::HostId;
-use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 use super::event::{Entry, FORM};
 use super::fleet::FleetState;
+use super::fold::{Fold, Illegal};
 use super::objects::{Created, Objects, ObjectsError};
 use super::status::HostState;
 use super::{App, DataKey};
@@ -17,32 +17,6 @@ use crate::home::Home;
 const FLEET: &str = "_fleet";
 /// The hint for a log that is not as it was written.
 const RESTORE: &str = "restore the state folder from a backup";
-
-/// What the events of a log add up to: one total function.
-pub trait Fold: Default {
-    /// What can happen.
-    type Event: Serialize + DeserializeOwned;
-
-    /// What happened, in words for whoever lost a race against it.
-    fn says(event: &Self::Event) -> String;
-
-    /// The state after `entry`.
-    ///
-    /// # Errors
-    ///
-    /// [`Illegal`] where it cannot follow.
-    fn after(self, entry: &Entry<Self::Event>) -> Result<Self, Illegal>;
-}
-
-/// An event that cannot follow what is known.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{event}` cannot follow: {because}")]
-pub struct Illegal {
-    /// What was to happen.
-    pub event: String,
-    /// Why it cannot.
-    pub because: String,
-}
 
 /// A provisioning log: of one host, unless said otherwise.
 #[derive(Clone)]

@@ -5,6 +5,7 @@
 
 pub mod event;
 pub mod fleet;
+pub mod fold;
 pub mod known;
 pub mod log;
 pub mod objects;
@@ -18,7 +19,8 @@ use serde::{Deserialize, Serialize};
 
 pub use event::{Entry, Event};
 pub use fleet::{FleetEvent, FleetState};
-pub use log::{History, Illegal, Log, LogError};
+pub use fold::Illegal;
+pub use log::{History, Log, LogError};
 pub use objects::{Objects, ObjectsError};
 pub use seal::{DataKey, DataKeyError};
 pub use status::{HostState, Status};

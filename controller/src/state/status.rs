@@ -9,8 +9,8 @@ use replicator_protocol::ids::{Digest, FleetName, HostUid, Position, ResourceId}
 use replicator_protocol::wire::event::ApplyReported;
 
 use super::event::{Entry, Event, Said, Supervisor};
+use super::fold::{Fold, Illegal};
 use super::known::{self, Known};
-use super::log::{Fold, Illegal};
 
 /// How far a host has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

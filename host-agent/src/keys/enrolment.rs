@@ -10,7 +10,7 @@ use bytes::Bytes;
 use replicator_protocol::declaration::LEVEL;
 use replicator_protocol::enrolment::{self, EnrolBundle, Token};
 use replicator_protocol::keyring::Keyring;
-use replicator_protocol::refusal::Refusal;
+use replicator_protocol::refusal::{Code, Refusal};
 use replicator_protocol::resources::Kind;
 use replicator_protocol::wire::enrolment::{Abilities, Introduction};
 
@@ -87,7 +87,10 @@ impl Enrolment {
         let (keyring, keyrings) = bundle.keyring()?;
         let token = bundle.token()?;
         layout.make_folders()?;
-        spent::spend(&layout.trust(), &token)?;
+        let id = hex::encode(token.id);
+        if !spent::spend(&layout.trust(), &id)? {
+            return Err(Refusal::new(Code::SpentToken).with("token", id).into());
+        }
         let keys = HostKeys::make(&layout.keys())?;
         let draft = Introduction {
             identity_key: Bytes::copy_from_slice(keys.identity().verifying_key().as_bytes()),
@@ -190,7 +193,6 @@ fn abilities(missing: Vec<String>) -> Abilities {
 #[cfg(test)]
 mod tests {
     use replicator_protocol::enrolment::{TokenSecret, introduced};
-    use replicator_protocol::refusal::Code;
 
     use super::*;
     use crate::testing;

@@ -2,27 +2,23 @@
 
 use std::path::Path;
 
-use replicator_protocol::enrolment::Token;
-use replicator_protocol::refusal::{Code, Refusal};
-
-use super::enrolment::EnrolError;
-use crate::durable;
+use crate::durable::{self, FileError};
 
 /// Their folder under `trust/`: one empty file for each, named by its id.
 const FOLDER: &str = "tokens";
 
-/// Notes that `token` is used from now on. That is on disk when this returns.
+/// Notes that the token `id` is used from now on, which is on disk when this returns; false where it was used before.
 ///
 /// # Errors
 ///
-/// [`EnrolError::Refused`] with the code `spent-token` where it was used before; [`EnrolError::File`].
-pub(super) fn spend(trust: &Path, token: &Token) -> Result<(), EnrolError> {
+/// [`FileError`]; whether it is noted is then open.
+pub(super) fn spend(trust: &Path, id: &str) -> Result<bool, FileError> {
     let folder = trust.join(FOLDER);
-    let id = hex::encode(token.id);
-    let path = folder.join(&id);
+    let path = folder.join(id);
     if durable::read(&path)?.is_some() {
-        return Err(Refusal::new(Code::SpentToken).with("token", id).into());
+        return Ok(false);
     }
     durable::folder(&folder)?;
-    Ok(durable::replace(&path, b"", 0o600)?)
+    durable::replace(&path, b"", 0o600)?;
+    Ok(true)
 }

@@ -13,7 +13,7 @@ use super::{Keeper, Wake};
 pub(super) async fn forward_wakes(keeper: &Keeper, client: &Client, mut events: mpsc::Receiver<Event>) {
     let subscribed = futures_util::future::join(
         client.subscribe(subjects::declaration(&keeper.host)),
-        client.subscribe(subjects::keyrings()),
+        client.subscribe(subjects::EVERY_KEYRING),
     )
     .await;
     let (Ok(mut declarations), Ok(mut keyrings)) = subscribed else {

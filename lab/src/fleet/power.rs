@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 use replicator::bootstrap::Agent;
-use replicator::bootstrap::agent::Started;
+use replicator::bootstrap::supervisor::{self, Started};
 use replicator_protocol::ids::HostId;
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -27,7 +27,7 @@ impl Fleet {
     /// It did not start, or ran already.
     pub async fn start_agent(&self) -> Result<()> {
         let (agent, host) = self.supervised()?;
-        match agent.start(&host, Agent::supervisor()).await? {
+        match supervisor::start(&agent, &host, supervisor::of_this_machine()).await? {
             Started::Now => Ok(()),
             Started::Already => bail!("the agent runs already"),
         }
@@ -40,7 +40,7 @@ impl Fleet {
     /// It still runs.
     pub async fn stop_agent(&self) -> Result<()> {
         let (agent, host) = self.supervised()?;
-        Ok(agent.stop(&host, Agent::supervisor()).await?)
+        Ok(supervisor::stop(&agent, &host, supervisor::of_this_machine()).await?)
     }
 
     /// Kills the agent, wherever it is.

@@ -1,48 +1,12 @@
 use std::collections::BTreeSet;
 
-use prost::Message as _;
-
 use super::*;
+use crate::descriptors;
 use crate::ids::ResourceId;
 use crate::wire::declaration::{
     Capabilities, Container, Device, File, Health, HostEntry, Log, Mount, NetworkAttachment, Port, Probe, Sealed,
     Ulimit, file::Body,
 };
-
-/// The descriptors the messages were generated from.
-const DESCRIPTORS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptors.bin"));
-
-/// The little of `google.protobuf.FileDescriptorSet` that names fields.
-mod descriptor {
-    #[derive(Clone, PartialEq, prost::Message)]
-    pub(super) struct Set {
-        #[prost(message, repeated, tag = "1")]
-        pub(super) file: Vec<Document>,
-    }
-    #[derive(Clone, PartialEq, prost::Message)]
-    pub(super) struct Document {
-        #[prost(message, repeated, tag = "4")]
-        pub(super) message: Vec<Named>,
-    }
-    #[derive(Clone, PartialEq, prost::Message)]
-    pub(super) struct Named {
-        #[prost(string, tag = "1")]
-        pub(super) name: String,
-        #[prost(message, repeated, tag = "2")]
-        pub(super) field: Vec<Field>,
-    }
-    #[derive(Clone, PartialEq, prost::Message)]
-    pub(super) struct Field {
-        #[prost(string, tag = "1")]
-        pub(super) name: String,
-    }
-}
-
-fn declared_fields(message: &str) -> BTreeSet<String> {
-    let set = descriptor::Set::decode(DESCRIPTORS).unwrap();
-    let found = set.file.iter().flat_map(|file| &file.message).find(|named| named.name == message).unwrap();
-    found.field.iter().map(|field| field.name.clone()).collect()
-}
 
 fn container(edit: impl FnOnce(&mut Container)) -> Resource {
     let mut container = Container { name: "web".into(), ..Container::default() };
@@ -75,7 +39,7 @@ fn every_declared_field_stands_in_exactly_one_list() {
         let listed: Vec<_> =
             FIELDS.iter().filter(|(of, ..)| *of == kind).map(|(_, name, _)| (*name).to_owned()).collect();
         let message = format!("{}{}", kind.as_str()[..1].to_uppercase(), &kind.as_str()[1..]);
-        assert_eq!(listed.iter().cloned().collect::<BTreeSet<_>>(), declared_fields(&message), "{kind}");
+        assert_eq!(listed.iter().cloned().collect::<BTreeSet<_>>(), descriptors::fields(&message), "{kind}");
         assert_eq!(listed.len(), listed.iter().collect::<BTreeSet<_>>().len(), "{kind}");
     }
 }

@@ -6,8 +6,8 @@ use replicator_protocol::wire::declaration::{File, file, resource};
 use replicator_protocol::wire::event::{DeclarationRef, Outcome, ResourceResult};
 
 use super::*;
-use crate::state::event::Hash;
-use crate::state::log::Fold as _;
+use crate::state::event::{Blob, Hash};
+use crate::state::fold::Fold as _;
 use crate::state::{Entry, Status};
 
 const UID: &str = "00112233445566778899aabbccddeeff";

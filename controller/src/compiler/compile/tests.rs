@@ -1,11 +1,11 @@
 use std::collections::BTreeMap;
 
 use replicator_protocol::change;
-use replicator_protocol::ids::{Generation, SecretName};
+use replicator_protocol::ids::{Generation, ResourceId, SecretName};
 use replicator_protocol::sealed_box::{Consumer, Recipient, SealingSecretKey};
 use replicator_protocol::secret::SecretBytes;
 use replicator_protocol::wire::declaration::file::Body;
-use replicator_protocol::wire::declaration::{Container, File, mount};
+use replicator_protocol::wire::declaration::{Container, File, mount, resource};
 
 use super::super::intent::{Gateway, HeldSecret, Image, Pod, Repository, Route, User};
 use super::super::seal;

@@ -1,0 +1,106 @@
+//! The agent as a process of its own, where no systemd keeps it running.
+
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+use std::process::{Child, Stdio};
+use std::time::Duration;
+
+use super::BootstrapError;
+use super::agent::Agent;
+use super::process::Process;
+use super::supervisor::Started;
+use crate::home::private_folder;
+
+/// How long a started agent is watched for an early end.
+const SETTLE: Duration = Duration::from_millis(1500);
+/// How often.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Starts it, unless it runs.
+pub(super) async fn start(agent: &Agent) -> Result<Started, BootstrapError> {
+    if Process::read(&agent.pid_file()).is_some() {
+        return Ok(Started::Already);
+    }
+    let file = |path: &Path| {
+        let path = path.to_owned();
+        move |source| BootstrapError::File { act: "write", path, source }
+    };
+    private_folder(&agent.run())?;
+    private_folder(&agent.state())?;
+    let path = agent.log();
+    let log = std::fs::OpenOptions::new().create(true).append(true).mode(0o600).open(&path);
+    let log = log.map_err(file(&path))?;
+    let errors = log.try_clone().map_err(file(&path))?;
+    // `setsid` becomes the agent: same number, a session of its own, nothing of this terminal.
+    let mut command = std::process::Command::new("setsid");
+    command.arg(&agent.binary).arg("--root").arg(&agent.root).arg("run");
+    command.stdin(Stdio::null()).stdout(log).stderr(errors).current_dir("/");
+    let child = command.spawn().map_err(|source| BootstrapError::Start { path: agent.binary.clone(), source })?;
+    // Kept before it is waited for: an agent that nobody can find is one that nobody can end.
+    let path = agent.pid_file();
+    if let Some(process) = i32::try_from(child.id()).ok().and_then(Process::of) {
+        process.keep(&path).map_err(|source| BootstrapError::File { act: "write", path, source })?;
+    }
+    settle(agent, child).await
+}
+
+/// Ends it, where it runs.
+pub(super) async fn stop(agent: &Agent) -> Result<(), BootstrapError> {
+    let Some(process) = Process::read(&agent.pid_file()) else { return Ok(()) };
+    if process.end().await { Ok(()) } else { Err(BootstrapError::StillRuns { pid: process.pid() }) }
+}
+
+/// An agent that cannot run says so at once: the end of its log is the reason.
+async fn settle(agent: &Agent, mut child: Child) -> Result<Started, BootstrapError> {
+    for _ in 0..(SETTLE.as_millis() / LOOK.as_millis()) {
+        tokio::time::sleep(LOOK).await;
+        if let Ok(Some(status)) = child.try_wait() {
+            return Err(BootstrapError::Ended { status: status.to_string(), log: agent.log(), last: last(agent) });
+        }
+    }
+    Ok(Started::Now)
+}
+
+fn last(agent: &Agent) -> String {
+    let log = std::fs::read(agent.log()).unwrap_or_default();
+    let text = String::from_utf8_lossy(&log);
+    let lines: Vec<_> = text.lines().rev().take(3).collect();
+    lines.into_iter().rev().collect::<Vec<_>>().join("; ")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    fn agent(folder: &Path, script: &str) -> Agent {
+        let binary = folder.join("agent");
+        std::fs::write(&binary, format!("#!/bin/sh\n{script}\n")).unwrap();
+        std::fs::set_permissions(&binary, std::fs::Permissions::from_mode(0o755)).unwrap();
+        Agent { binary, root: folder.join("root") }
+    }
+
+    #[tokio::test]
+    async fn detached_agent_is_started_once_and_ended() {
+        let folder = tempfile::tempdir().unwrap();
+        let agent = agent(folder.path(), "exec sleep 60");
+        assert_eq!(start(&agent).await.unwrap(), Started::Now);
+        let process = Process::read(&agent.pid_file()).unwrap();
+        assert_eq!(start(&agent).await.unwrap(), Started::Already);
+        assert_eq!(Process::read(&agent.pid_file()), Some(process));
+        stop(&agent).await.unwrap();
+        assert_eq!(Process::of(process.pid()), None);
+        stop(&agent).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn agent_that_ends_at_once_is_told_with_its_last_words() {
+        let folder = tempfile::tempdir().unwrap();
+        let agent = agent(folder.path(), "echo no disk >&2; exit 3");
+        let Err(BootstrapError::Ended { last, .. }) = start(&agent).await else {
+            panic!("it runs");
+        };
+        assert_eq!(last, "no disk");
+    }
+}
