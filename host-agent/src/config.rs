@@ -9,6 +9,10 @@ use replicator_protocol::enrolment::Broker;
 use serde::{Deserialize, Serialize};
 
 use crate::durable::{self, FileError};
+use crate::ledger::Limits;
+
+/// Least bytes of a file of the ledger: an empty one takes more than half of it.
+const FILE_MIN: u64 = 64 << 10;
 
 /// The folder name under `etc`, `var/lib` and `run`.
 const OURS: &str = "replicator-host-agent";
@@ -98,10 +102,10 @@ impl Layout {
         self.state()
     }
 
-    /// The ledger's database, for those who only read.
+    /// The folder of the ledger's files.
     #[must_use]
-    pub fn ledger_database(&self) -> PathBuf {
-        self.state().join("ledger/ledger.db")
+    pub fn ledger_files(&self) -> PathBuf {
+        self.state().join("ledger")
     }
 
     /// Answers folded from the ledger; may be deleted at any time.
@@ -126,12 +130,6 @@ impl Layout {
     #[must_use]
     pub fn previous(&self) -> PathBuf {
         self.state().join("previous")
-    }
-
-    /// Held locked by the one process that writes the ledger.
-    #[must_use]
-    pub fn ledger_lock(&self) -> PathBuf {
-        self.state().join("ledger.lock")
     }
 
     /// Makes the folders, readable by root alone, unless they are there.
@@ -184,6 +182,20 @@ pub struct Config {
     /// The container runtime's socket; unset for the runtime's own default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub docker: Option<String>,
+    /// Bytes of the whole ledger above which its oldest files are dropped, once they are receipted to their end.
+    #[serde(default = "default_budget")]
+    pub ledger_budget: u64,
+    /// Bytes of one of its files from which on a further one is begun.
+    #[serde(default = "default_file")]
+    pub ledger_file: u64,
+}
+
+fn default_budget() -> u64 {
+    Limits::default().budget
+}
+
+fn default_file() -> u64 {
+    Limits::default().file
 }
 
 /// How often the agent looks, in seconds. Each is jittered by a fifth either way.
@@ -232,8 +244,15 @@ impl Config {
         }
     }
 
+    /// How large the ledger grows.
+    #[must_use]
+    pub fn ledger_limits(&self) -> Limits {
+        Limits { file: self.ledger_file, budget: self.ledger_budget }
+    }
+
     fn broken_rule(&self) -> Option<&'static str> {
         let Broker { urls, server_name, ca, insecure_loopback } = &self.broker;
+        let Limits { file, budget } = self.ledger_limits();
         let Intervals { cheap, full, poll, heartbeat } = self.intervals;
         if urls.is_empty() {
             Some("`broker.urls` names at least one address")
@@ -245,6 +264,10 @@ impl Config {
             Some("`tls://` needs `broker.ca` and `broker.server_name`")
         } else if [cheap, full, poll, heartbeat].contains(&0) {
             Some("an interval is at least one second")
+        } else if file < FILE_MIN {
+            Some("`ledger_file` is at least 65536 bytes")
+        } else if budget < file {
+            Some("`ledger_budget` is at least `ledger_file`")
         } else {
             None
         }
@@ -284,6 +307,15 @@ mod tests {
     #[test]
     fn unknown_key_is_refused() {
         assert!(matches!(parse(&format!("{TLS}cacert = 'x'\n")), Err(ConfigError::Syntax { .. })));
+    }
+
+    #[test]
+    fn ledger_has_room_for_a_file_and_a_file_for_entries() {
+        assert_eq!(parse(TLS).unwrap().ledger_limits(), Limits { file: 67_108_864, budget: 1_073_741_824 });
+        let limits = |file: u64, budget: u64| parse(&format!("ledger_file = {file}\nledger_budget = {budget}\n{TLS}"));
+        assert!(limits(65_536, 65_536).is_ok());
+        assert!(limits(65_535, 100_000).is_err());
+        assert!(limits(100_000, 99_999).is_err());
     }
 
     #[test]

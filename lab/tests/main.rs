@@ -22,6 +22,7 @@ mod stories {
     mod broker_streams;
     mod collector;
     mod gateway;
+    mod ledger_files;
     mod one_change;
     mod plan_is_report;
     mod plan_knows;

@@ -35,6 +35,8 @@ kinds! {
     ClockFault = "clock-fault",
     OriginalKept = "original-kept",
     EnrolmentRefused = "enrolment-refused",
+    LedgerRotated = "ledger-rotated",
+    LedgerDropped = "ledger-dropped",
 }
 
 /// What became of a resource; `unknown` for a number of a newer agent.

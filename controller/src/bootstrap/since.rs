@@ -157,6 +157,8 @@ fn heard(event: HostEvent) -> Option<Heard> {
         | Body::DriftFound(_)
         | Body::KeyringAccepted(_)
         | Body::LedgerSetAside(_)
+        | Body::LedgerRotated(_)
+        | Body::LedgerDropped(_)
         | Body::ClockFault(_)
         | Body::OriginalKept(_)
         | Body::EnrolmentRefused(_) => None,

@@ -97,6 +97,8 @@ impl HostStatus {
                 | Body::StepFinished(_)
                 | Body::KeyringAccepted(_)
                 | Body::LedgerSetAside(_)
+                | Body::LedgerRotated(_)
+                | Body::LedgerDropped(_)
                 | Body::OriginalKept(_)
                 | Body::EnrolmentRefused(_),
             )

@@ -163,6 +163,8 @@ fn outcome(event: Event, at: Option<Position>, position: Position, sent: &Sent) 
         | Body::DriftFound(_)
         | Body::KeyringAccepted(_)
         | Body::LedgerSetAside(_)
+        | Body::LedgerRotated(_)
+        | Body::LedgerDropped(_)
         | Body::ClockFault(_)
         | Body::OriginalKept(_)
         | Body::EnrolmentRefused(_) => None,

@@ -25,7 +25,7 @@ pub(super) fn over_stdio(layout: &Layout, again: bool) -> Result<(), Failure> {
     let bundle = Zeroizing::new(receive(&mut stdin, "the bundle")?);
     let bundle: EnrolBundle = serde_json::from_slice(&bundle)
         .map_err(|_| Failure::message("the first frame is no enrolment bundle").into_usage())?;
-    if ledger::is_held(layout)? {
+    if ledger::is_held(&layout.ledger())? {
         let hint = "stop the running agent first, then enrol again";
         return Err(Failure::message("an agent is running here").hint(hint));
     }
@@ -150,11 +150,11 @@ mod tests {
         let spent = || EnrolError::Refused(Refusal::new(Code::SpentToken).with("token", "04"));
         let shown = refused(&layout, &bundle, spent()).to_string();
         assert!(shown.starts_with("refused (spent-token): "), "{shown}");
-        assert!(!layout.ledger_database().exists(), "who is no member has no ledger");
+        assert!(!layout.ledger_files().exists(), "who is no member has no ledger");
         me.keep(&layout.trust()).unwrap();
         let shown = refused(&layout, &bundle, spent()).to_string();
         assert!(shown.starts_with("refused (spent-token): ") && !shown.contains("caused by"), "{shown}");
-        let entries = Reader::open(&layout.ledger_database()).unwrap().unwrap().read_after(0, 10).unwrap();
+        let entries = Reader::open(&layout.ledger()).unwrap().unwrap().read_after(0, 10).unwrap();
         let event = Event::decode(entries.last().unwrap().payload.clone()).unwrap();
         let Some(Body::EnrolmentRefused(told)) = event.body else { panic!("{event:?}") };
         assert_eq!(

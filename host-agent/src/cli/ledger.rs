@@ -2,9 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use prost::Message as _;
 use replicator_protocol::event_words;
-use replicator_protocol::wire::event::Event;
 use replicator_protocol::wire::event::event::Body;
 use serde::Serialize;
 use serde_json::json;
@@ -14,14 +12,14 @@ use super::failure::Failure;
 use super::output::{self, moment, table};
 use crate::config::Layout;
 use crate::ledger::projections::Projections;
-use crate::ledger::{Entry, Reader, Verified};
+use crate::ledger::{Entry, ReadError, Reader, Verified, VerifyError};
 
 /// Entries read at once.
 const PAGE: u32 = 1000;
 
 fn reader(layout: &Layout) -> Result<Reader, Failure> {
     let none = || Failure::message("this host has no ledger yet").hint("enrol it: `replicator host up`");
-    Reader::open(&layout.ledger_database())?.ok_or_else(none)
+    Reader::open(&layout.ledger())?.ok_or_else(none)
 }
 
 /// One entry, for people and programs; never a value of a secret, for the ledger holds none.
@@ -38,7 +36,7 @@ struct Line {
 
 impl Line {
     fn of(entry: &Entry) -> Self {
-        let event = Event::decode(entry.payload.clone()).unwrap_or_default();
+        let event = entry.event().unwrap_or_default();
         let of = event.declaration.as_ref().map(|of| format!("{}/{}", of.epoch, of.sequence));
         Self {
             number: entry.number,
@@ -78,6 +76,8 @@ fn says(body: &Body) -> String {
         Body::DriftFound(body) => format!("{} {}", body.resource, body.what),
         Body::KeyringAccepted(body) => format!("version {}", body.version),
         Body::LedgerSetAside(body) => format!("{}; last good entry {}", body.reason, body.last_good_number),
+        Body::LedgerRotated(_) => "the first entry of a further file".to_owned(),
+        Body::LedgerDropped(body) => format!("entries {} to {}, {} bytes", body.first, body.last, body.size),
         Body::ClockFault(body) => format!("{}: {} ms", body.source, body.offset),
         Body::OriginalKept(body) => format!("{} {}", body.resource, body.path),
     }
@@ -122,18 +122,29 @@ pub(super) fn show(layout: &Layout, (after, limit): (u64, u32), form: Output) ->
 
 pub(super) fn verify(layout: &Layout, form: Output) -> Result<(), Failure> {
     let reader = reader(layout)?;
-    let hint = "the next start sets it aside, starts a new chain and names this one's last good entry";
-    let Verified { number, hash, .. } = reader.verify().map_err(|damage| {
-        let last_good = format!("entries 1 to {} are as they were written", damage.last_good());
-        Failure::message("the ledger is damaged").caused_by(&damage).caused_by(&last_good).hint(hint)
-    })?;
+    let Verified { first, number, hash, .. } = reader.verify().map_err(unsound)?;
     let settled = reader.settled()?;
+    let dropped = if first > 1 { format!(" (1 to {} were receipted and dropped)", first - 1) } else { String::new() };
     match form {
-        Output::Json => output::json(&json!({"entries": number, "head": hash.to_string(), "settled": settled}), true),
+        Output::Json => output::json(
+            &json!({"entries": number + 1 - first, "first": first, "head": hash.to_string(), "settled": settled}),
+            true,
+        ),
         Output::Human => output::data(&format!(
-            "Verified {number} entries, none missing or altered; head {hash}, receipted to {settled}"
+            "Verified {} entries{dropped}, none missing or altered; head {hash}, receipted to {settled}",
+            number + 1 - first
         )),
     }
+}
+
+fn unsound(error: VerifyError) -> Failure {
+    let damage = match error {
+        VerifyError::Damaged(damage) => damage,
+        VerifyError::Store(error) => return ReadError::from(error).into(),
+    };
+    let hint = "the next start sets it aside, starts a new chain and names this one's last good entry";
+    let last_good = format!("entries up to {} are as they were written", damage.last_good());
+    Failure::message("the ledger is damaged").caused_by(&damage).caused_by(&last_good).hint(hint)
 }
 
 pub(super) fn replay(layout: &Layout, form: Output) -> Result<(), Failure> {

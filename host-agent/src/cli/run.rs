@@ -29,7 +29,8 @@ pub(super) fn run(layout: &Layout) -> Result<(), Failure> {
     let membership = Membership::load(&layout.trust())?;
     layout.make_folders()?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-    let ledger = Arc::new(SharedLedger::new(open(layout, &membership, &clock)?));
+    let ledger = open(layout, &membership, &clock)?.within(config.ledger_limits());
+    let ledger = Arc::new(SharedLedger::new(ledger));
     let keys = Arc::new(HostKeys::load(&layout.keys())?);
     let root = membership.root().ok_or_else(|| Failure::message("the membership names no root document"))?;
     let trusted = Trusted::load(&layout.trust(), root)?;

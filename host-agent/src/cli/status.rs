@@ -37,19 +37,19 @@ struct LedgerLine {
 
 pub(super) fn show(layout: &Layout, at: Option<u64>, form: Output) -> Result<(), Failure> {
     let membership = Membership::load(&layout.trust())?;
-    let reader = Reader::open(&layout.ledger_database())?
+    let reader = Reader::open(&layout.ledger())?
         .ok_or_else(|| Failure::message("this host has no ledger yet").hint("start the agent"))?;
-    let last = reader.last()?;
+    let (last, first) = (reader.last()?, reader.base()?.0 + 1);
     let (status, running) = match at {
-        Some(number) if number > last || number == 0 => {
-            let says = format!("the ledger has no entry {number} (it has 1 to {last})");
+        Some(number) if number > last || number < first => {
+            let says = format!("the ledger has no entry {number} (it has {first} to {last})");
             return Err(Failure::message(&says).into_usage());
         }
         Some(number) => (status_at(&reader, number)?, None),
         None => {
             let mut projections = Projections::open(&layout.projections())?;
             projections.catch_up(&reader)?;
-            (projections.status()?, Some(ledger::is_held(layout)?))
+            (projections.status()?, Some(ledger::is_held(&layout.ledger())?))
         }
     };
     let settled = reader.settled()?;

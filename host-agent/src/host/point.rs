@@ -42,6 +42,10 @@ effects! {
     ContainerRemove = "container.remove",
     ContainerSignal = "container.signal",
     OwnWrite = "own.write",
+    LedgerMake = "ledger.make",
+    LedgerRotate = "ledger.rotate",
+    LedgerDrop = "ledger.drop",
+    LedgerSetAside = "ledger.set-aside",
     EventsPublish = "events.publish",
 }
 

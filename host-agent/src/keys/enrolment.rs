@@ -169,9 +169,7 @@ fn set_former_aside(layout: &Layout, former: &Membership) -> Result<(), FileErro
     let aside = layout.state().join(format!("before-{}", former.uid));
     durable::folder(&aside)?;
     let [first, second] = layout.anchors();
-    let database = layout.ledger_database();
-    let database = database.parent().unwrap_or(&database).to_owned();
-    for path in [first, second, layout.declarations(), database, layout.projections()] {
+    for path in [first, second, layout.declarations(), layout.ledger_files(), layout.projections()] {
         let Some(name) = path.file_name() else { continue };
         match fs::rename(&path, aside.join(name)) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {

@@ -1,8 +1,39 @@
 //! What can go wrong with a ledger. In every case what was recorded before stays as it was.
 
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use rusqlite::Connection;
 
 use super::verify::Damage;
+
+/// SQLite gave no answer; this says nothing about what is in the file.
+#[derive(Debug, thiserror::Error)]
+#[error("could not use the database `{}`", path.display())]
+pub struct StoreError {
+    /// Which.
+    pub path: PathBuf,
+    /// Why: busy, no room, not allowed.
+    pub source: rusqlite::Error,
+}
+
+impl StoreError {
+    pub(super) fn new(path: &Path, source: rusqlite::Error) -> Self {
+        Self { path: path.to_owned(), source }
+    }
+
+    /// Whether the file itself is no sound database.
+    pub(super) fn is_damage(&self) -> bool {
+        let code = self.source.sqlite_error_code();
+        matches!(code, Some(rusqlite::ErrorCode::NotADatabase | rusqlite::ErrorCode::DatabaseCorrupt))
+    }
+}
+
+/// What an error of `connection` becomes: one that names its file.
+pub(super) fn at<E: From<StoreError>>(connection: &Connection) -> impl Fn(rusqlite::Error) -> E + use<E> {
+    let path = PathBuf::from(connection.path().unwrap_or_default());
+    move |source| StoreError::new(&path, source).into()
+}
 
 /// The ledger could not be opened; nothing was changed.
 #[derive(Debug, thiserror::Error)]
@@ -35,31 +66,111 @@ pub enum OpenError {
         /// Which.
         path: PathBuf,
         /// Why.
-        source: std::io::Error,
+        source: io::Error,
     },
-    /// SQLite refused.
-    #[error("could not open the ledger's database")]
-    Store(#[source] rusqlite::Error),
+    /// SQLite gave no answer.
+    #[error(transparent)]
+    Store(StoreError),
+    /// A new ledger's first entry could not be appended.
+    #[error("could not begin a new ledger")]
+    First(#[source] AppendError),
 }
 
-impl From<rusqlite::Error> for OpenError {
+impl OpenError {
+    pub(super) fn file(path: &Path, source: io::Error) -> Self {
+        Self::File { path: path.to_owned(), source }
+    }
+}
+
+impl From<StoreError> for OpenError {
     /// Tells a file that is no sound database from a database that could not answer.
-    fn from(error: rusqlite::Error) -> Self {
-        match error.sqlite_error_code() {
-            Some(rusqlite::ErrorCode::NotADatabase | rusqlite::ErrorCode::DatabaseCorrupt) => {
-                Self::Damaged(Damage::File(error.to_string()))
-            }
-            Some(_) | None => Self::Store(error),
+    fn from(error: StoreError) -> Self {
+        if error.is_damage() { Self::Damaged(Damage::of(&error, 0)) } else { Self::Store(error) }
+    }
+}
+
+impl From<VerifyError> for OpenError {
+    fn from(error: VerifyError) -> Self {
+        match error {
+            VerifyError::Damaged(damage) => Self::Damaged(damage),
+            VerifyError::Store(error) => Self::Store(error),
         }
+    }
+}
+
+/// Whether the ledger is sound was not found out, or it is not.
+#[derive(Debug, thiserror::Error)]
+pub enum VerifyError {
+    /// It is not what was written.
+    #[error("the ledger is damaged")]
+    Damaged(#[source] Damage),
+    /// It could not be read.
+    #[error(transparent)]
+    Store(StoreError),
+}
+
+impl From<Damage> for VerifyError {
+    fn from(damage: Damage) -> Self {
+        Self::Damaged(damage)
     }
 }
 
 /// Nothing of the batch was recorded. Stop applying: a change that is not recorded cannot be replayed.
 #[derive(Debug, thiserror::Error)]
-#[error("could not append to the ledger")]
-pub struct AppendError(#[source] pub(super) rusqlite::Error);
+pub enum AppendError {
+    /// SQLite gave no answer.
+    #[error("could not append to the ledger")]
+    Store(#[from] StoreError),
+    /// The file that was begun last could not be opened.
+    #[error("could not append to the ledger")]
+    NotOpen(#[source] Box<OpenError>),
+}
 
 /// The ledger could not be read; it is unchanged.
 #[derive(Debug, thiserror::Error)]
-#[error("could not read the ledger")]
-pub struct ReadError(#[source] pub(super) rusqlite::Error);
+pub enum ReadError {
+    /// SQLite gave no answer.
+    #[error("could not read the ledger")]
+    Store(#[from] StoreError),
+    /// A checkpoint is that of no state.
+    #[error("cannot read what the entries up to {0} fold to")]
+    Checkpoint(u64),
+    /// Its files could not be listed.
+    #[error("could not list the ledger's files in `{}`", path.display())]
+    Folder {
+        /// Where they are.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+/// The ledger could not be kept within its limits; it is larger than it should be, and whole.
+#[derive(Debug, thiserror::Error)]
+pub enum KeepError {
+    /// A file could not be made, renamed, measured or removed.
+    #[error("could not {what} `{}`", path.display())]
+    File {
+        /// What was attempted.
+        what: &'static str,
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// SQLite gave no answer.
+    #[error("could not begin a further file of the ledger")]
+    Store(#[from] StoreError),
+    /// The further file could not be brought to its format.
+    #[error("could not begin a further file of the ledger")]
+    Open(#[from] OpenError),
+    /// How far it is receipted could not be read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// What happened could not be recorded.
+    #[error(transparent)]
+    Append(#[from] AppendError),
+    /// What all entries fold to could not be put into bytes.
+    #[error("could not keep what the ledger's entries fold to")]
+    Checkpoint(#[source] serde_json::Error),
+}

@@ -1,6 +1,8 @@
 //! Appending and reading. One statement writes a fact; there is no other.
 
-use std::fs::{self, File, OpenOptions};
+mod keeping;
+
+use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
@@ -10,24 +12,24 @@ use bytes::Bytes;
 use prost::Message as _;
 use replicator_protocol::ids::{Digest, HostUid};
 use replicator_protocol::wire::event::event::Body;
-use replicator_protocol::wire::event::{ChainStarted, DeclarationRef, Event, LedgerSetAside};
+use replicator_protocol::wire::event::{ChainStarted, DeclarationRef, Event};
 use rusqlite::{Connection, OptionalExtension as _, params};
 
-use super::error::{AppendError, OpenError, ReadError};
+use super::checkpoint::Checkpoint;
+use super::error::{AppendError, OpenError, ReadError, StoreError, at};
+use super::files::{self, LedgerFile};
+use super::lock::Hold;
 use super::projections::Fold as _;
 use super::schema;
 use super::state::State;
-use super::verify::{Damage, Verified, kind_of, verify};
+use super::verify::{Verified, kind_of};
 use crate::clock::Clock;
-use crate::config::Layout;
 
-/// The folder of the database and its side files, inside the agent's state folder. They stand in a folder of
-/// their own so that one rename sets all of them aside: see `docs/decisions/0003-ledger-in-a-folder.md`.
-const DATABASE: &str = "ledger";
-/// The database inside that folder.
-const FILE: &str = "ledger.db";
-/// Held locked by the one process that writes.
-const LOCK: &str = "ledger.lock";
+pub use keeping::Limits;
+
+/// The folder of the ledger's files, inside the agent's state folder. They stand in a folder of their own so that
+/// one rename sets all of them aside: see `docs/decisions/0003-ledger-in-a-folder.md`.
+pub(super) const DATABASE: &str = "ledger";
 
 /// One recorded event.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,6 +40,14 @@ pub struct Entry {
     pub hash: Digest,
     /// The encoded event: what is hashed, and what travels.
     pub payload: Bytes,
+}
+
+impl Entry {
+    /// The event; `None` where the bytes are none.
+    #[must_use]
+    pub fn event(&self) -> Option<Event> {
+        Event::decode(self.payload.clone()).ok()
+    }
 }
 
 /// The last entry of a chain.
@@ -53,13 +63,20 @@ pub struct Head {
 
 /// The log of one host, open for writing by this process alone.
 pub struct Ledger {
-    connection: Connection,
+    folder: PathBuf,
+    /// Files that are appended to no longer, oldest first.
+    closed: Vec<LedgerFile>,
+    /// The one that is appended to.
+    current: LedgerFile,
+    /// To `current`; none where it could not be opened when it was begun: the next append tries again.
+    connection: Option<Connection>,
     host: HostUid,
     head: Head,
     state: State,
     clock: Arc<dyn Clock>,
+    limits: Limits,
     /// Released when the ledger is dropped, or when the process dies.
-    _lock: File,
+    _hold: Hold,
 }
 
 impl Ledger {
@@ -71,27 +88,62 @@ impl Ledger {
     ///
     /// See [`OpenError`]; an existing ledger is unchanged, apart from tables added by a newer format.
     pub fn open(folder: &Path, host: &HostUid, clock: Arc<dyn Clock>) -> Result<Self, OpenError> {
-        Self::open_with(folder, host, clock, Body::ChainStarted(ChainStarted { agent_version: version() }))
+        let first = Body::ChainStarted(ChainStarted { agent_version: env!("CARGO_PKG_VERSION").to_owned() });
+        Self::open_with(folder, (host, clock), Hold::take(folder)?, first)
     }
 
-    fn open_with(folder: &Path, host: &HostUid, clock: Arc<dyn Clock>, first: Body) -> Result<Self, OpenError> {
-        let lock = lock(&folder.join(LOCK))?;
-        let connection = connect(&folder.join(DATABASE))?;
+    /// As [`Ledger::open`], for the holder of the lock; `first` is the first event of a new ledger.
+    pub(super) fn open_with(
+        folder: &Path,
+        (host, clock): (&HostUid, Arc<dyn Clock>),
+        hold: Hold,
+        first: Body,
+    ) -> Result<Self, OpenError> {
+        let database = folder.join(DATABASE);
+        make_folder(&database)?;
         sync_folder(folder)?;
-        let Verified { number, hash, state } = verify(&connection).map_err(OpenError::Damaged)?;
-        let identity = identity(&connection)?;
-        let head = match identity {
+        let unreadable = |source| OpenError::file(&database, source);
+        files::clear(&database).map_err(unreadable)?;
+        let mut closed = files::list(&database).map_err(unreadable)?;
+        let current = closed.pop().unwrap_or_else(|| LedgerFile::beginning_with(&database, 1));
+        let mut verified = Verified::nothing();
+        for file in &closed {
+            let mut connection = file.open().map_err(|source| StoreError::new(&file.path, source))?;
+            schema::migrate(&mut connection)?;
+            verified.take(file, &connection)?;
+        }
+        let connection = connect(&current)?;
+        verified.take(&current, &connection)?;
+        let Verified { number, hash, state, identity, .. } = verified.end()?;
+        let chain = match identity {
             Some((found, _)) if found != host.as_str() => {
                 return Err(OpenError::OtherHost { found, wanted: host.to_string() });
             }
-            Some((_, chain)) => Head { chain, number, hash },
-            None => Head { chain: new_chain()?, number, hash },
+            Some((_, chain)) => chain[..].try_into().unwrap_or_default(),
+            None => new_chain()?,
         };
-        let mut ledger = Self { connection, host: host.clone(), head, state, clock, _lock: lock };
+        let mut ledger = Self {
+            folder: database,
+            closed,
+            current,
+            connection: Some(connection),
+            host: host.clone(),
+            head: Head { chain, number, hash },
+            state,
+            clock,
+            limits: Limits::default(),
+            _hold: hold,
+        };
         if number == 0 {
-            ledger.append(None, vec![first]).map_err(|AppendError(error)| error)?;
+            ledger.append(None, vec![first]).map_err(OpenError::First)?;
         }
         Ok(ledger)
+    }
+
+    /// The same ledger with other limits; they hold from the next [`Ledger::keep_within_limits`] on.
+    #[must_use]
+    pub fn within(self, limits: Limits) -> Self {
+        Self { limits, ..self }
     }
 
     /// Appends `bodies`, all or none, and returns the new head.
@@ -102,40 +154,30 @@ impl Ledger {
     ///
     /// [`AppendError`]: nothing of the batch was recorded, and the head is as before.
     pub fn append(&mut self, declaration: Option<&DeclarationRef>, bodies: Vec<Body>) -> Result<Head, AppendError> {
-        let (wall_time, monotonic_time) = (self.clock.wall_time(), self.clock.monotonic_time());
-        let boot_id = self.clock.boot_id();
         let (mut head, mut events) = (self.head, Vec::with_capacity(bodies.len()));
-        let transaction = self.connection.transaction().map_err(AppendError)?;
+        let stamp = self.stamp(declaration);
+        let connection = self.writable()?;
+        let failed = at::<AppendError>(connection);
+        let transaction = connection.transaction().map_err(&failed)?;
         for body in bodies {
-            let event = Event {
-                host: self.host.to_string(),
-                chain: Bytes::copy_from_slice(&head.chain),
-                number: head.number + 1,
-                previous: Bytes::copy_from_slice(&head.hash.0),
-                wall_time,
-                monotonic_time,
-                boot_id: boot_id.clone(),
-                declaration: declaration.cloned(),
-                body: Some(body),
-            };
-            let payload = event.encode_to_vec();
-            let hash = Digest::of(&payload);
-            transaction
-                .prepare_cached(
-                    "INSERT INTO events (number, wall_time, kind, payload, previous, hash) VALUES (?, ?, ?, ?, ?, ?)",
-                )
-                .and_then(|mut insert| {
-                    let kind = kind_of(&event).unwrap_or_default();
-                    insert.execute(params![event.number, wall_time, kind, payload, head.hash.0, hash.0])
-                })
-                .map_err(AppendError)?;
-            head = Head { number: event.number, hash, ..head };
+            let event = stamp.event(head, body);
+            head = insert(&transaction, head, &event).map_err(&failed)?;
             events.push(event);
         }
-        transaction.commit().map_err(AppendError)?;
+        transaction.commit().map_err(&failed)?;
         self.head = head;
         events.iter().for_each(|event| self.state.fold(event));
         Ok(head)
+    }
+
+    fn stamp(&self, declaration: Option<&DeclarationRef>) -> Stamp {
+        Stamp {
+            host: self.host.to_string(),
+            wall_time: self.clock.wall_time(),
+            monotonic_time: self.clock.monotonic_time(),
+            boot_id: self.clock.boot_id(),
+            declaration: declaration.cloned(),
+        }
     }
 
     /// The last entry.
@@ -150,13 +192,24 @@ impl Ledger {
         &self.state
     }
 
-    /// Up to `limit` entries after number `after`, in order.
+    /// Up to `limit` entries after number `after`, in order, as far as they are kept.
     ///
     /// # Errors
     ///
     /// [`ReadError`].
     pub fn read_after(&self, after: u64, limit: u32) -> Result<Vec<Entry>, ReadError> {
-        entries_after(&self.connection, after, limit)
+        let mut entries = Vec::new();
+        let left = |entries: &Vec<Entry>| limit.saturating_sub(u32::try_from(entries.len()).unwrap_or(u32::MAX));
+        for (file, last) in self.closed_with_last() {
+            if last > after && left(&entries) > 0 {
+                let connection = file.open().map_err(|source| StoreError::new(&file.path, source))?;
+                entries.extend(entries_after(&connection, after, left(&entries))?);
+            }
+        }
+        if left(&entries) > 0 {
+            entries.extend(entries_after(self.connection()?, after, left(&entries))?);
+        }
+        Ok(entries)
     }
 
     /// How far a collector's receipt reaches; 0 before the first.
@@ -165,156 +218,172 @@ impl Ledger {
     ///
     /// [`ReadError`].
     pub fn settled(&self) -> Result<u64, ReadError> {
-        self.connection
-            .query_row("SELECT number FROM settled WHERE chain = ?", [self.head.chain], |row| row.get(0))
-            .optional()
-            .map(Option::unwrap_or_default)
-            .map_err(ReadError)
+        let connection = self.connection()?;
+        settled(connection).map_err(at(connection))
     }
 
     /// Records a receipt for `number`, whose entry must have `hash`.
     ///
     /// A receipt lower than the one before counts: the collector was restored, and is sent what it lost. Number 0
     /// with a hash of zeros says that it has nothing.
-    /// Returns whether the receipt speaks of an entry of this chain; if not, nothing was recorded.
+    /// Returns whether the receipt speaks of an entry of this chain; if not, nothing was recorded. Of entries that
+    /// were dropped, only the last is known still.
     ///
     /// # Errors
     ///
     /// [`AppendError`]: nothing was recorded.
     pub fn settle(&mut self, number: u64, hash: Digest) -> Result<bool, AppendError> {
-        let known = hash_of(&self.connection, number).map_err(AppendError)?;
+        self.writable()?;
         let nothing = number == 0 && hash.0 == [0; 32];
-        if known != Some(hash) && !nothing {
+        if !nothing && self.hash_of(number)? != Some(hash) {
             return Ok(false);
         }
-        let update = "INSERT INTO settled (chain, number) VALUES (?, ?)
-            ON CONFLICT (chain) DO UPDATE SET number = excluded.number";
-        self.connection.execute(update, params![self.head.chain, number]).map_err(AppendError)?;
+        let connection = self.connection()?;
+        put_settled(connection, &self.head.chain, number).map_err(at::<AppendError>(connection))?;
         Ok(true)
+    }
+
+    fn hash_of(&self, number: u64) -> Result<Option<Digest>, StoreError> {
+        let oldest = self.closed.first().unwrap_or(&self.current);
+        let holder = self.closed_with_last().find(|(_, last)| number <= *last).map(|(file, _)| file);
+        let holder = holder.map(|file| file.open().map_err(|source| StoreError::new(&file.path, source)));
+        let opened = holder.transpose()?;
+        let connection = match &opened {
+            Some(connection) => connection,
+            None => self.connection()?,
+        };
+        if oldest.first > 1 && number + 1 == oldest.first {
+            let kept = Checkpoint::read(connection).map_err(at::<StoreError>(connection))?;
+            return Ok(kept.map(|kept| kept.hash));
+        }
+        hash_of(connection, number).map_err(at(connection))
+    }
+
+    /// Closed files with the number of their last entry.
+    fn closed_with_last(&self) -> impl Iterator<Item = (&LedgerFile, u64)> {
+        let next = self.closed.iter().skip(1).chain([&self.current]);
+        self.closed.iter().zip(next).map(|(file, next)| (file, next.first - 1))
+    }
+
+    /// The file that is appended to, opened now where it could not be before.
+    fn writable(&mut self) -> Result<&mut Connection, AppendError> {
+        match &mut self.connection {
+            Some(connection) => Ok(connection),
+            none => Ok(none.insert(connect(&self.current).map_err(|error| AppendError::NotOpen(Box::new(error)))?)),
+        }
+    }
+
+    fn connection(&self) -> Result<&Connection, StoreError> {
+        let code = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_CANTOPEN);
+        let not_open = rusqlite::Error::SqliteFailure(code, Some("it could not be opened when it was begun".into()));
+        self.connection.as_ref().ok_or_else(|| StoreError::new(&self.current.path, not_open))
     }
 }
 
-/// Up to `limit` entries after number `after`, in order.
-pub(super) fn entries_after(connection: &Connection, after: u64, limit: u32) -> Result<Vec<Entry>, ReadError> {
-    let query = "SELECT number, hash, payload FROM events WHERE number > ? ORDER BY number LIMIT ?";
-    let mut statement = connection.prepare_cached(query).map_err(ReadError)?;
-    let entry = |row: &rusqlite::Row<'_>| {
-        let payload = Bytes::from(row.get::<_, Vec<u8>>(2)?);
-        Ok(Entry { number: row.get(0)?, hash: Digest(row.get(1)?), payload })
-    };
-    let rows = statement.query_map(params![after, limit], entry).map_err(ReadError)?;
-    rows.collect::<Result<_, _>>().map_err(ReadError)
+/// What every event of one batch says.
+struct Stamp {
+    host: String,
+    wall_time: u64,
+    monotonic_time: u64,
+    boot_id: String,
+    declaration: Option<DeclarationRef>,
 }
 
-/// The hash of entry `number`, where there is one.
+impl Stamp {
+    /// The event with this body that follows `head`.
+    fn event(&self, head: Head, body: Body) -> Event {
+        Event {
+            host: self.host.clone(),
+            chain: Bytes::copy_from_slice(&head.chain),
+            number: head.number + 1,
+            previous: Bytes::copy_from_slice(&head.hash.0),
+            wall_time: self.wall_time,
+            monotonic_time: self.monotonic_time,
+            boot_id: self.boot_id.clone(),
+            declaration: self.declaration.clone(),
+            body: Some(body),
+        }
+    }
+}
+
+/// Writes one event behind `head`, and returns the head it makes.
+fn insert(connection: &Connection, head: Head, event: &Event) -> rusqlite::Result<Head> {
+    let payload = event.encode_to_vec();
+    let hash = Digest::of(&payload);
+    let kind = kind_of(event).unwrap_or_default();
+    connection
+        .prepare_cached(
+            "INSERT INTO events (number, wall_time, kind, payload, previous, hash) VALUES (?, ?, ?, ?, ?, ?)",
+        )?
+        .execute(params![event.number, event.wall_time, kind, payload, head.hash.0, hash.0])?;
+    Ok(Head { number: event.number, hash, ..head })
+}
+
+fn put_settled(connection: &Connection, chain: &[u8; 16], number: u64) -> rusqlite::Result<()> {
+    let update = "INSERT INTO settled (chain, number) VALUES (?, ?)
+        ON CONFLICT (chain) DO UPDATE SET number = excluded.number";
+    connection.execute(update, params![chain, number]).map(drop)
+}
+
+/// How far a collector's receipt reaches, as this file says.
+pub(super) fn settled(connection: &Connection) -> rusqlite::Result<u64> {
+    connection.query_row("SELECT coalesce(max(number), 0) FROM settled", [], |row| row.get(0))
+}
+
+/// Up to `limit` entries of this file after number `after`, in order.
+pub(super) fn entries_after(connection: &Connection, after: u64, limit: u32) -> Result<Vec<Entry>, StoreError> {
+    let read = || {
+        let query = "SELECT number, hash, payload FROM events WHERE number > ? ORDER BY number LIMIT ?";
+        let mut statement = connection.prepare_cached(query)?;
+        let entry = |row: &rusqlite::Row<'_>| {
+            let payload = Bytes::from(row.get::<_, Vec<u8>>(2)?);
+            Ok(Entry { number: row.get(0)?, hash: Digest(row.get(1)?), payload })
+        };
+        let rows = statement.query_map(params![after, limit], entry)?;
+        rows.collect::<rusqlite::Result<_>>()
+    };
+    read().map_err(at(connection))
+}
+
+/// The hash of entry `number`, where this file has it.
 pub(super) fn hash_of(connection: &Connection, number: u64) -> rusqlite::Result<Option<Digest>> {
     let query = "SELECT hash FROM events WHERE number = ?";
     connection.query_row(query, [number], |row| row.get(0).map(Digest)).optional()
 }
 
-/// Sets a damaged ledger aside, never overwriting it, and starts a new chain whose first event names the last
-/// good entry of the old one.
-///
-/// # Errors
-///
-/// See [`OpenError`]; the damaged files are either all where they were or all set aside.
-pub fn set_aside(folder: &Path, host: &HostUid, clock: Arc<dyn Clock>, damage: &Damage) -> Result<Ledger, OpenError> {
-    let held = lock(&folder.join(LOCK))?;
-    let database = folder.join(DATABASE);
-    let last_good = last_good(&database.join(FILE), damage.last_good());
-    let kept = (1_u32..)
-        .map(|attempt| folder.join(format!("{DATABASE}.damaged-{attempt}")))
-        .find(|path| !path.exists())
-        .unwrap_or_else(|| folder.join(format!("{DATABASE}.damaged")));
-    fs::rename(&database, &kept).map_err(|source| OpenError::File { path: database, source })?;
-    sync_folder(folder)?;
-    drop(held);
-    let head = last_good.unwrap_or(Head { chain: [0; 16], number: 0, hash: Digest([0; 32]) });
-    let first = Body::LedgerSetAside(LedgerSetAside {
-        reason: damage.to_string(),
-        last_good_chain: Bytes::copy_from_slice(&head.chain),
-        last_good_number: head.number,
-        last_good_hash: Bytes::copy_from_slice(&head.hash.0),
-    });
-    Ledger::open_with(folder, host, clock, first)
-}
-
-/// Whether another process writes the ledger: an agent runs here.
-///
-/// # Errors
-///
-/// [`OpenError::File`] where the lock cannot be looked at.
-pub fn is_held(layout: &Layout) -> Result<bool, OpenError> {
-    let path = layout.ledger_lock();
-    if !path.exists() {
-        return Ok(false);
-    }
-    match lock(&path) {
-        Ok(_released) => Ok(false),
-        Err(OpenError::Locked(_)) => Ok(true),
-        Err(error) => Err(error),
-    }
-}
-
-fn version() -> String {
-    env!("CARGO_PKG_VERSION").to_owned()
-}
-
-fn lock(path: &Path) -> Result<File, OpenError> {
-    let file = OpenOptions::new()
-        .create(true)
-        .truncate(false)
-        .write(true)
-        .open(path)
-        .map_err(|source| OpenError::File { path: path.to_owned(), source })?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(fs::TryLockError::WouldBlock) => Err(OpenError::Locked(path.to_owned())),
-        Err(fs::TryLockError::Error(source)) => Err(OpenError::File { path: path.to_owned(), source }),
-    }
-}
-
-fn connect(folder: &Path) -> Result<Connection, OpenError> {
-    match fs::DirBuilder::new().mode(0o700).create(folder) {
-        Ok(()) => {}
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-        Err(source) => return Err(OpenError::File { path: folder.to_owned(), source }),
-    }
-    let mut connection = Connection::open(folder.join(FILE))?;
-    // `FULL` syncs the write-ahead log at every commit: what is appended survives a power cut.
-    connection.pragma_update(None, "journal_mode", "wal")?;
-    connection.pragma_update(None, "synchronous", "full")?;
+/// Opens the file that is appended to, or makes it; its name is on disk when this returns.
+fn connect(file: &LedgerFile) -> Result<Connection, OpenError> {
+    let open = || {
+        let connection = Connection::open(&file.path)?;
+        // `FULL` syncs the write-ahead log at every commit: what is appended survives a power cut.
+        connection.pragma_update(None, "journal_mode", "wal")?;
+        connection.pragma_update(None, "synchronous", "full")?;
+        Ok(connection)
+    };
+    let mut connection = open().map_err(|source| StoreError::new(&file.path, source))?;
     schema::migrate(&mut connection)?;
+    sync_folder(file.path.parent().unwrap_or(&file.path))?;
     Ok(connection)
 }
 
-/// Host and chain of the first entry, which [`verify`] has found to be those of every entry.
-fn identity(connection: &Connection) -> rusqlite::Result<Option<(String, [u8; 16])>> {
-    let payload: Option<Vec<u8>> =
-        connection.query_row("SELECT payload FROM events ORDER BY number LIMIT 1", [], |row| row.get(0)).optional()?;
-    let event = payload.and_then(|payload| Event::decode(&payload[..]).ok());
-    Ok(event.and_then(|event| Some((event.host, event.chain[..].try_into().ok()?))))
-}
-
-fn last_good(path: &Path, number: u64) -> Option<Head> {
-    let connection = Connection::open(path).ok()?;
-    let (_, chain) = identity(&connection).ok()??;
-    let hash = hash_of(&connection, number).ok()??;
-    Some(Head { chain, number, hash })
+pub(super) fn make_folder(folder: &Path) -> Result<(), OpenError> {
+    match fs::DirBuilder::new().mode(0o700).create(folder) {
+        Ok(()) => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        Err(source) => Err(OpenError::file(folder, source)),
+    }
 }
 
 fn new_chain() -> Result<[u8; 16], OpenError> {
     let mut chain = [0; 16];
-    getrandom::fill(&mut chain).map_err(|_| OpenError::File {
-        path: PathBuf::from("/dev/urandom"),
-        source: io::Error::other("the kernel gives no random bytes"),
-    })?;
+    let none = |_| OpenError::file(Path::new("/dev/urandom"), io::Error::other("the kernel gives no random bytes"));
+    getrandom::fill(&mut chain).map_err(none)?;
     Ok(chain)
 }
 
-fn sync_folder(folder: &Path) -> Result<(), OpenError> {
+pub(super) fn sync_folder(folder: &Path) -> Result<(), OpenError> {
     let synced = File::open(folder).and_then(|file| file.sync_all());
-    synced.map_err(|source| OpenError::File { path: folder.to_owned(), source })
+    synced.map_err(|source| OpenError::file(folder, source))
 }
 
 #[cfg(test)]

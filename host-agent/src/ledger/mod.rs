@@ -6,7 +6,11 @@
 //!
 //! It never decides what happened, and it never speaks to a network.
 
+mod aside;
+mod checkpoint;
 mod error;
+mod files;
+mod lock;
 mod log;
 pub mod projections;
 mod reader;
@@ -15,9 +19,11 @@ mod shared;
 mod state;
 mod verify;
 
-pub use error::{AppendError, OpenError, ReadError};
-pub use log::{Entry, Head, Ledger, is_held, set_aside};
+pub use aside::set_aside;
+pub use error::{AppendError, KeepError, OpenError, ReadError, StoreError, VerifyError};
+pub use lock::{Hold, is_held};
+pub use log::{Entry, Head, Ledger, Limits};
 pub use reader::Reader;
 pub use shared::SharedLedger;
 pub use state::State;
-pub use verify::{Damage, Verified, verify};
+pub use verify::{Damage, Verified};

@@ -1,4 +1,6 @@
 //! Answers folded from the ledger's events. Any of them may be deleted at any time and is folded again.
+//!
+//! Events are dropped one day; what they fold to is kept in a checkpoint. An answer therefore has a bound of its own.
 
 mod applies;
 pub mod resources;
@@ -7,7 +9,7 @@ mod store;
 
 use replicator_protocol::wire::event::Event;
 
-pub use applies::Apply;
+pub use applies::{Applies, Apply};
 pub use status::{Accepted, Refused, ResourceStatus, Status};
 pub use store::{ProjectionError, Projections, status_at};
 

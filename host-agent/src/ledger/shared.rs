@@ -34,9 +34,19 @@ impl SharedLedger {
     ///
     /// [`AppendError`]: nothing of the batch was recorded.
     pub fn append(&self, declaration: Option<&DeclarationRef>, bodies: Vec<Body>) -> Result<Head, AppendError> {
-        let head = self.lock().append(declaration, bodies)?;
-        self.appended.send_replace(head.number);
+        let mut ledger = self.lock();
+        let head = ledger.append(declaration, bodies)?;
+        self.keep(&mut ledger);
         Ok(head)
+    }
+
+    /// Keeps the ledger within its limits. What was appended or settled is so whether or not that can be done.
+    fn keep(&self, ledger: &mut Ledger) {
+        if let Err(error) = ledger.keep_within_limits() {
+            let why = std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default();
+            tracing::error!(%error, why, "the ledger grows beyond its limits");
+        }
+        self.appended.send_replace(ledger.head().number);
     }
 
     /// As [`Ledger::head`].
@@ -75,7 +85,10 @@ impl SharedLedger {
     ///
     /// [`AppendError`]: nothing was recorded.
     pub fn settle(&self, number: u64, hash: Digest) -> Result<bool, AppendError> {
-        self.lock().settle(number, hash)
+        let mut ledger = self.lock();
+        let known = ledger.settle(number, hash)?;
+        self.keep(&mut ledger);
+        Ok(known)
     }
 
     /// The number of the last entry, whenever it changes.

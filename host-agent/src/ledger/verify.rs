@@ -1,11 +1,18 @@
 //! Whether a ledger is what was written: every number there once, every hash that of its entry, every entry
 //! behind the one it names.
 
+use std::error::Error as _;
+use std::path::{Path, PathBuf};
+
 use prost::Message as _;
 use replicator_protocol::ids::Digest;
 use replicator_protocol::wire::event::Event;
+use replicator_protocol::wire::event::event::Body;
 use rusqlite::Connection;
 
+use super::checkpoint::{self, Checkpoint};
+use super::error::{StoreError, VerifyError};
+use super::files::LedgerFile;
 use super::projections::Fold as _;
 use super::state::State;
 
@@ -28,19 +35,31 @@ pub enum Damage {
         /// What does not fit.
         what: &'static str,
     },
-    /// The database file itself is damaged.
-    #[error("the database file is damaged: {0}")]
-    File(String),
+    /// A database file itself is damaged.
+    #[error("the database file `{}` is damaged: {what}", path.display())]
+    File {
+        /// Which.
+        path: PathBuf,
+        /// What SQLite says of it.
+        what: String,
+        /// The last entry before it.
+        last_good: u64,
+    },
 }
 
 impl Damage {
+    pub(super) fn of(error: &StoreError, last_good: u64) -> Self {
+        let what = error.source().map(ToString::to_string).unwrap_or_default();
+        Self::File { path: error.path.clone(), what, last_good }
+    }
+
     /// The last number before the damage; 0 where nothing can be relied on.
     #[must_use]
     pub fn last_good(&self) -> u64 {
         match self {
             Self::Missing { first, .. } => first.saturating_sub(1),
             Self::Altered { number, .. } => number.saturating_sub(1),
-            Self::File(_) => 0,
+            Self::File { last_good, .. } => *last_good,
         }
     }
 }
@@ -48,45 +67,112 @@ impl Damage {
 /// A log that is what was written.
 #[derive(Debug)]
 pub struct Verified {
+    /// Number of the first entry that is kept: those before it were dropped. 1 for a log that lost none.
+    pub first: u64,
     /// Number of the last entry; 0 for an empty log.
     pub number: u64,
     /// Its hash; zeros for an empty log.
     pub hash: Digest,
-    /// What its events fold to.
+    /// What its events fold to, from the checkpoint that is kept of those before them.
     pub state: State,
+    /// Host and chain, the same in every entry; none in an empty log.
+    pub identity: Option<(String, Vec<u8>)>,
 }
 
-/// Reads the whole log and checks it, without changing anything.
-///
-/// # Errors
-///
-/// The first [`Damage`].
-pub fn verify(connection: &Connection) -> Result<Verified, Damage> {
-    let file = |error: rusqlite::Error| Damage::File(error.to_string());
-    let health: String = connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0)).map_err(file)?;
-    if health != "ok" {
-        return Err(Damage::File(health));
+impl Verified {
+    /// Nothing read yet.
+    pub(super) fn nothing() -> Self {
+        Self { first: 1, number: 0, hash: Digest([0; 32]), state: State::default(), identity: None }
     }
-    let mut statement = connection
-        .prepare("SELECT number, kind, payload, previous, hash, wall_time FROM events ORDER BY number")
-        .map_err(file)?;
-    let mut rows = statement.query([]).map_err(file)?;
-    let mut verified = Verified { number: 0, hash: Digest([0; 32]), state: State::default() };
-    let mut identity = None;
-    while let Some(row) = rows.next().map_err(file)? {
-        let row = Row {
-            number: row.get(0).map_err(file)?,
-            kind: row.get(1).map_err(file)?,
-            payload: row.get(2).map_err(file)?,
-            previous: row.get(3).map_err(file)?,
-            hash: row.get(4).map_err(file)?,
-            wall_time: row.get(5).map_err(file)?,
-        };
-        let event = row.follows((verified.number, verified.hash), &mut identity)?;
-        (verified.number, verified.hash) = (row.number, Digest(row.hash));
-        verified.state.fold(&event);
+
+    /// Reads the next file and checks it behind those before it, without changing anything.
+    ///
+    /// # Errors
+    ///
+    /// The first damage, or that the file could not be read.
+    pub(super) fn take(&mut self, file: &LedgerFile, connection: &Connection) -> Result<(), VerifyError> {
+        let good = self.number;
+        let failed = |source| told(StoreError::new(&file.path, source), good);
+        let health: String = connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0)).map_err(failed)?;
+        if health != "ok" {
+            return Err(damaged(&file.path, health, good));
+        }
+        let kept = if file.first > 1 { Checkpoint::read(connection).map_err(failed)? } else { None };
+        match &kept {
+            Some(kept) => self.stand_behind(file, kept)?,
+            None if file.first > 1 => return Err(damaged(&file.path, "it has no checkpoint".into(), good)),
+            None => {}
+        }
+        let mut statement = connection
+            .prepare("SELECT number, kind, payload, previous, hash, wall_time FROM events ORDER BY number")
+            .map_err(failed)?;
+        let mut rows = statement.query([]).map_err(failed)?;
+        while let Some(row) = rows.next().map_err(|source| told(StoreError::new(&file.path, source), self.number))? {
+            let row = Row::of(row).map_err(failed)?;
+            let event = row.follows((self.number, self.hash), &mut self.identity)?;
+            if let Some(kept) = kept.as_ref().filter(|_| row.number == file.first) {
+                names(&event, kept)?;
+            }
+            (self.number, self.hash) = (row.number, Digest(row.hash));
+            self.state.fold(&event);
+        }
+        if self.number < file.first && kept.is_some() {
+            return Err(Damage::Missing { first: file.first, last: file.first }.into());
+        }
+        Ok(())
     }
-    Ok(verified)
+
+    /// Checks a file's checkpoint against what was read so far, or begins with it.
+    fn stand_behind(&mut self, file: &LedgerFile, kept: &Checkpoint) -> Result<(), VerifyError> {
+        let altered = |what| Err(Damage::Altered { number: file.first, what }.into());
+        if kept.number + 1 != file.first {
+            return altered("its file's checkpoint speaks of another entry");
+        }
+        if self.number == 0 {
+            let Some(state) = checkpoint::decode(&kept.state) else {
+                return altered("its file's checkpoint cannot be read");
+            };
+            (self.first, self.number, self.hash, self.state) = (file.first, kept.number, kept.hash, state);
+        }
+        if kept.number > self.number {
+            return Err(Damage::Missing { first: self.number + 1, last: kept.number }.into());
+        }
+        if (kept.number, kept.hash) != (self.number, self.hash) {
+            return altered("its file's checkpoint does not follow the entry before it");
+        }
+        Ok(())
+    }
+
+    /// Ends the reading: what is no longer there was dropped, and the ledger says so.
+    ///
+    /// # Errors
+    ///
+    /// [`Damage::Missing`].
+    pub(super) fn end(self) -> Result<Self, VerifyError> {
+        let (first, dropped) = (self.first, self.state.dropped);
+        if dropped + 1 < first {
+            return Err(Damage::Missing { first: dropped + 1, last: first - 1 }.into());
+        }
+        Ok(self)
+    }
+}
+
+/// Whether an event, the first of its file, names this checkpoint as the one before it.
+fn names(event: &Event, kept: &Checkpoint) -> Result<(), Damage> {
+    match &event.body {
+        Some(Body::LedgerRotated(rotated)) if rotated.checkpoint[..] == Digest::of(&kept.state).0 => Ok(()),
+        Some(_) | None => {
+            Err(Damage::Altered { number: kept.number + 1, what: "it does not name its file's checkpoint" })
+        }
+    }
+}
+
+fn told(error: StoreError, last_good: u64) -> VerifyError {
+    if error.is_damage() { Damage::of(&error, last_good).into() } else { VerifyError::Store(error) }
+}
+
+fn damaged(path: &Path, what: String, last_good: u64) -> VerifyError {
+    Damage::File { path: path.to_owned(), what, last_good }.into()
 }
 
 struct Row {
@@ -99,6 +185,17 @@ struct Row {
 }
 
 impl Row {
+    fn of(row: &rusqlite::Row<'_>) -> rusqlite::Result<Self> {
+        Ok(Self {
+            number: row.get(0)?,
+            kind: row.get(1)?,
+            payload: row.get(2)?,
+            previous: row.get(3)?,
+            hash: row.get(4)?,
+            wall_time: row.get(5)?,
+        })
+    }
+
     /// Checks this row behind `last`; `identity` is the host and chain of the first entry.
     fn follows(
         &self,

@@ -54,7 +54,7 @@ fn in_runtime(bench: &Bench) -> (Vec<String>, Vec<String>) {
 }
 
 fn ledger_verifies(bench: &Bench) {
-    let ledger = Reader::open(&bench.folder().join("ledger/ledger.db")).unwrap().unwrap();
+    let ledger = Reader::open(bench.folder()).unwrap().unwrap();
     ledger.verify().unwrap();
 }
 
@@ -133,9 +133,10 @@ impl Host {
 }
 
 /// The points of a machine. Left out: fetching an image (the lab's are held, and a fetch that was cut off leaves
-/// nothing of ours), the agent's own small files and its publishing, which no apply does.
+/// nothing of ours), the agent's own small files, its publishing and the files of its ledger, which no apply does.
 fn points() -> impl Iterator<Item = String> {
-    let left_out = [Effect::ImagePull, Effect::OwnWrite, Effect::EventsPublish];
+    let ledger = [Effect::LedgerMake, Effect::LedgerRotate, Effect::LedgerDrop, Effect::LedgerSetAside];
+    let left_out = [[Effect::ImagePull, Effect::OwnWrite, Effect::EventsPublish].as_slice(), &ledger].concat();
     let effects = Effect::ALL.iter().filter(move |effect| !left_out.contains(effect));
     effects.flat_map(|effect| ["before", "after"].map(|side| format!("{}.{side}", effect.as_str())))
 }

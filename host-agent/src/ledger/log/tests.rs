@@ -2,7 +2,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use replicator_protocol::wire::event::{AgentStarted, DriftFound};
 
+use super::super::{Damage, set_aside};
 use super::*;
+
+/// The file that begins with entry 1.
+const FILE: &str = "ledger.db";
 
 /// A clock that ticks once for each question.
 #[derive(Default)]
@@ -56,6 +60,7 @@ fn damage(folder: &Path) -> Damage {
         | OpenError::OtherHost { .. }
         | OpenError::Newer { .. }
         | OpenError::File { .. }
+        | OpenError::First(_)
         | OpenError::Store(_)) => panic!("not damaged: {other}"),
     }
 }
@@ -83,7 +88,7 @@ fn batch_is_recorded_whole_or_not_at_all() {
     let before = ledger.head();
     // A number that is taken makes the second insert of the batch fail.
     let squatter = "INSERT INTO events VALUES (8, 0, 30, x'', zeroblob(32), zeroblob(32))";
-    ledger.connection.execute(squatter, []).unwrap();
+    ledger.connection().unwrap().execute(squatter, []).unwrap();
     ledger.append(None, vec![drift("one"), drift("two")]).unwrap_err();
     assert_eq!(ledger.head(), before);
     assert_eq!(ledger.read_after(6, 100).unwrap().iter().map(|entry| entry.number).collect::<Vec<_>>(), [8]);
@@ -192,7 +197,7 @@ fn file_that_is_no_database_is_damaged_and_not_overwritten() {
     fs::create_dir(folder.path().join(DATABASE)).unwrap();
     fs::write(folder.path().join(DATABASE).join(FILE), &garbage).unwrap();
     let found = damage(folder.path());
-    assert!(matches!(found, Damage::File(_)));
+    assert!(matches!(found, Damage::File { .. }));
     assert_eq!(fs::read(folder.path().join(DATABASE).join(FILE)).unwrap(), garbage);
     set_aside(folder.path(), &uid('a'), Arc::new(Ticks::default()), &found).unwrap();
     assert_eq!(fs::read(folder.path().join("ledger.damaged-1").join(FILE)).unwrap(), garbage);
@@ -202,7 +207,7 @@ fn file_that_is_no_database_is_damaged_and_not_overwritten() {
 fn newer_format_is_refused_and_left_alone() {
     let folder = closed_with_six();
     Connection::open(folder.path().join(DATABASE).join(FILE)).unwrap().pragma_update(None, "user_version", 99).unwrap();
-    assert!(matches!(open(folder.path()), Err(OpenError::Newer { found: 99, known: 1 })));
+    assert!(matches!(open(folder.path()), Err(OpenError::Newer { found: 99, known: 2 })));
 }
 
 #[test]

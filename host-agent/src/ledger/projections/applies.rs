@@ -1,6 +1,6 @@
-//! What applies there were, each in one line.
+//! What applies there were last, each in one line.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use replicator_protocol::event_words;
 use replicator_protocol::wire::event::event::Body;
@@ -55,10 +55,27 @@ impl Apply {
     }
 }
 
-impl Fold for Vec<Apply> {
+/// How many applies are kept: an answer must not grow without end, since it outlives the events it is folded from.
+pub(super) const KEPT: usize = 256;
+
+/// The last 256 applies, oldest first.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Applies(VecDeque<Apply>);
+
+impl Applies {
+    /// Oldest first.
+    pub fn iter(&self) -> impl Iterator<Item = &Apply> {
+        self.0.iter()
+    }
+}
+
+impl Fold for Applies {
     fn fold(&mut self, event: &Event) {
         if let Some(Body::ApplyReported(report)) = &event.body {
-            self.push(Apply::of(event, report));
+            self.0.push_back(Apply::of(event, report));
+            if self.0.len() > KEPT {
+                self.0.pop_front();
+            }
         }
     }
 }

@@ -128,6 +128,8 @@ impl super::Fold for Resources {
                 | Body::DriftFound(_)
                 | Body::KeyringAccepted(_)
                 | Body::LedgerSetAside(_)
+                | Body::LedgerRotated(_)
+                | Body::LedgerDropped(_)
                 | Body::ClockFault(_)
                 | Body::EnrolmentRefused(_),
             )

@@ -10,7 +10,10 @@ use serde::{Deserialize, Serialize};
 use super::{Apply, Fold};
 
 /// The answer. Times are milliseconds since the Unix epoch.
+///
+/// Fields are added and never renamed, here and below: an older agent's checkpoint is read with their defaults.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Status {
     /// The number of the last event folded.
     pub number: u64,
@@ -64,6 +67,7 @@ pub struct Refused {
 
 /// How one resource stands.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct ResourceStatus {
     /// Its kind.
     pub kind: String,
@@ -150,6 +154,8 @@ impl Fold for Status {
             | Body::DeclarationSuperseded(_)
             | Body::StepsPlanned(_)
             | Body::LedgerSetAside(_)
+            | Body::LedgerRotated(_)
+            | Body::LedgerDropped(_)
             | Body::OriginalKept(_)
             | Body::EnrolmentRefused(_) => {}
         }

@@ -8,7 +8,8 @@ use replicator_protocol::ids::Digest;
 use replicator_protocol::wire::event::Event;
 use rusqlite::{Connection, OptionalExtension as _, params};
 
-use super::{Apply, Fold, ResourceStatus, Status};
+use super::applies::KEPT;
+use super::{Applies, Apply, Fold, ResourceStatus, Status};
 use crate::ledger::{ReadError, Reader};
 
 /// Entries folded at once.
@@ -50,14 +51,15 @@ impl From<serde_json::Error> for ProjectionError {
     }
 }
 
-/// The status at the moment entry `number` was appended, folded from the first entry.
+/// The status at the moment entry `number` was appended, folded from what is kept of the entries before.
 ///
 /// # Errors
 ///
 /// [`ReadError`].
 pub fn status_at(reader: &Reader, number: u64) -> Result<Status, ReadError> {
-    let mut status = Status::default();
-    each(reader, 0, |event| {
+    let (base, state) = reader.base()?;
+    let mut status = Status::clone(&state.status);
+    each(reader, base, |event| {
         if event.number <= number {
             status.fold(event);
         }
@@ -127,7 +129,8 @@ impl Projections {
 
     /// Folds what has been appended since, and returns how many events that were.
     ///
-    /// A ledger that is not the one folded before is folded from its beginning.
+    /// A ledger that is not the one folded before is folded from its beginning: from the checkpoint, where entries
+    /// were dropped.
     ///
     /// # Errors
     ///
@@ -135,11 +138,17 @@ impl Projections {
     pub fn catch_up(&mut self, reader: &Reader) -> Result<u64, ProjectionError> {
         let folded: Option<(u64, [u8; 32])> =
             self.0.query_row("SELECT number, hash FROM folded", [], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
-        let after = match folded {
-            Some((number, hash)) if reader.hash_of(number)? == Some(Digest(hash)) => number,
-            Some(_) | None => 0,
+        let known = match folded {
+            Some((number, hash)) if reader.hash_of(number)? == Some(Digest(hash)) => Some(number),
+            Some(_) | None => None,
         };
-        let (mut status, mut applies) = (if after == 0 { Status::default() } else { self.status()? }, Vec::new());
+        let (after, mut status, mut applies) = match known {
+            Some(number) => (number, self.status()?, Applies::default()),
+            None => {
+                let (number, state) = reader.base()?;
+                (number, Status::clone(&state.status), Applies::clone(&state.applies))
+            }
+        };
         let mut count = 0;
         let last = each(reader, after, |event| {
             status.fold(event);
@@ -149,15 +158,17 @@ impl Projections {
         })?;
         let Some((number, hash)) = last else { return Ok(0) };
         let transaction = self.0.transaction()?;
-        if after == 0 {
+        if known.is_none() {
             transaction.execute("DELETE FROM applies", [])?;
         }
         transaction.execute_batch("DELETE FROM folded; DELETE FROM status; DELETE FROM resources;")?;
         transaction.execute("INSERT INTO folded (number, hash) VALUES (?, ?)", params![number, hash.0])?;
-        for apply in &applies {
+        for apply in applies.iter() {
             let line = serde_json::to_string(apply)?;
             transaction.execute("INSERT INTO applies (number, line) VALUES (?, ?)", params![apply.number, line])?;
         }
+        let older = "DELETE FROM applies WHERE number NOT IN (SELECT number FROM applies ORDER BY number DESC LIMIT ?)";
+        transaction.execute(older, [KEPT])?;
         for (resource, status) in std::mem::take(&mut status.resources) {
             let row = params![resource, serde_json::to_string(&status)?];
             transaction.execute("INSERT INTO resources (resource, status) VALUES (?, ?)", row)?;
@@ -182,7 +193,7 @@ impl Projections {
         Ok(status)
     }
 
-    /// Every apply, oldest first.
+    /// The last 256 applies, oldest first.
     ///
     /// # Errors
     ///
@@ -248,7 +259,7 @@ mod tests {
         let layout = Layout::new(at.path());
         layout.make_folders().unwrap();
         let mut ledger = Ledger::open(&layout.ledger(), &membership().uid, Arc::new(SystemClock)).unwrap();
-        let reader = Reader::open(&layout.ledger_database()).unwrap().unwrap();
+        let reader = Reader::open(&layout.ledger()).unwrap().unwrap();
         let mut projections = Projections::open(&layout.projections()).unwrap();
         let mut moments = Vec::new();
         for round in 0..8 {

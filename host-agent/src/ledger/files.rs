@@ -1,0 +1,165 @@
+//! The files a ledger is made of: their names, their order, and what a kill may have left of them.
+//!
+//! A file never changes its name: what SQLite keeps beside it (`-wal`) is found by that name. See
+//! `docs/decisions/0007-ledger-files.md`.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use rusqlite::{Connection, OpenFlags};
+
+/// The file that begins with entry 1: all there is of a ledger that was never rotated.
+const FIRST: &str = "ledger.db";
+/// Stands behind the name of a file until it is whole.
+const UNFINISHED: &str = ".new";
+/// What SQLite keeps beside a database.
+const SIDE_FILES: [&str; 3] = ["-wal", "-shm", "-journal"];
+
+/// One file of a ledger.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct LedgerFile {
+    /// The number of its first entry. Its last is the one before the next file's first.
+    pub(super) first: u64,
+    /// Where it is.
+    pub(super) path: PathBuf,
+}
+
+impl LedgerFile {
+    /// The file in `folder` that begins with entry `first`, there or not.
+    pub(super) fn beginning_with(folder: &Path, first: u64) -> Self {
+        let name = if first <= 1 { FIRST.to_owned() } else { format!("ledger-{first:020}.db") };
+        Self { first, path: folder.join(name) }
+    }
+
+    /// Where it is made, before it gets its name.
+    pub(super) fn unfinished(&self) -> PathBuf {
+        beside(&self.path, UNFINISHED)
+    }
+
+    /// Opens it for writing; it has to be there.
+    pub(super) fn open(&self) -> rusqlite::Result<Connection> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        Connection::open_with_flags(&self.path, flags)
+    }
+
+    /// Opens it for reading; it has to be there.
+    pub(super) fn open_to_read(&self) -> rusqlite::Result<Connection> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        Connection::open_with_flags(&self.path, flags)
+    }
+
+    /// Bytes on disk.
+    pub(super) fn size(&self) -> io::Result<u64> {
+        Ok(fs::metadata(&self.path)?.len())
+    }
+
+    /// Removes it. The database goes first: without what stands beside it, it could look sound and be shorter.
+    pub(super) fn remove(&self) -> io::Result<()> {
+        remove(&self.path)
+    }
+}
+
+/// Removes a database with what SQLite keeps beside it, if it is there.
+pub(super) fn remove(database: &Path) -> io::Result<()> {
+    remove_one(database)?;
+    SIDE_FILES.iter().try_for_each(|suffix| remove_one(&beside(database, suffix)))
+}
+
+/// The files in `folder`, oldest first; none where there is no such folder.
+pub(super) fn list(folder: &Path) -> io::Result<Vec<LedgerFile>> {
+    let mut files: Vec<_> = names(folder)?
+        .iter()
+        .filter_map(|name| first_of(name))
+        .map(|first| LedgerFile::beginning_with(folder, first))
+        .collect();
+    files.sort_by_key(|file| file.first);
+    Ok(files)
+}
+
+/// Removes what a kill left: a file that was not finished, and what stood beside one that is gone.
+pub(super) fn clear(folder: &Path) -> io::Result<()> {
+    let names = names(folder)?;
+    let any = names.iter().any(|name| first_of(name).is_some());
+    for name in &names {
+        let whose = SIDE_FILES.iter().find_map(|suffix| name.strip_suffix(suffix)).unwrap_or(name);
+        let unfinished = whose.strip_suffix(UNFINISHED).is_some_and(|name| first_of(name).is_some());
+        // Where there is no file at all, what is left over is all there is of a ledger.
+        let orphan = any && whose != name && first_of(whose).is_some() && !names.iter().any(|name| name == whose);
+        if unfinished || orphan {
+            remove_one(&folder.join(name))?;
+        }
+    }
+    Ok(())
+}
+
+fn names(folder: &Path) -> io::Result<Vec<String>> {
+    let entries = match fs::read_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries?,
+    };
+    entries.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned())).collect()
+}
+
+/// The number of the first entry, as a file's name says; `None` for what is no file of a ledger.
+fn first_of(name: &str) -> Option<u64> {
+    if name == FIRST {
+        return Some(1);
+    }
+    let digits = name.strip_prefix("ledger-")?.strip_suffix(".db")?;
+    let number = digits.parse().ok().filter(|number| *number > 1)?;
+    (digits.len() == 20).then_some(number)
+}
+
+fn remove_one(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        removed => removed,
+    }
+}
+
+fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut path = path.as_os_str().to_owned();
+    path.push(suffix);
+    path.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_are_listed_in_their_order_and_nothing_else_is() {
+        let at = tempfile::tempdir().unwrap();
+        let names = [
+            "ledger-00000000000000000012.db",
+            "ledger.db",
+            "ledger.db-wal",
+            "ledger-00000000000000000007.db",
+            "ledger-00000000000000000020.db.new",
+            "ledger-30.db",
+            "notes",
+        ];
+        names.iter().for_each(|name| fs::write(at.path().join(name), "").unwrap());
+        let listed = list(at.path()).unwrap();
+        assert_eq!(listed.iter().map(|file| file.first).collect::<Vec<_>>(), [1, 7, 12]);
+        assert!(listed.iter().all(|file| file.path.exists()));
+        assert_eq!(list(&at.path().join("absent")).unwrap(), []);
+    }
+
+    #[test]
+    fn what_a_kill_left_is_cleared_and_nothing_else_is() {
+        let at = tempfile::tempdir().unwrap();
+        let kept = ["ledger-00000000000000000007.db", "ledger-00000000000000000007.db-wal", "notes"];
+        let left =
+            ["ledger.db-wal", "ledger-00000000000000000012.db.new", "ledger-00000000000000000012.db.new-journal"];
+        kept.iter().chain(&left).for_each(|name| fs::write(at.path().join(name), "").unwrap());
+        clear(at.path()).unwrap();
+        assert!(kept.iter().all(|name| at.path().join(name).exists()));
+        assert!(!left.iter().any(|name| at.path().join(name).exists()));
+        let alone = tempfile::tempdir().unwrap();
+        fs::write(alone.path().join("ledger.db-wal"), "").unwrap();
+        clear(alone.path()).unwrap();
+        assert!(alone.path().join("ledger.db-wal").exists(), "all there is of a ledger");
+    }
+}
