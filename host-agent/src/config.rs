@@ -108,6 +108,12 @@ impl Layout {
         self.state().join("ledger")
     }
 
+    /// A new ledger that has not taken the place of a damaged one yet.
+    #[must_use]
+    pub fn ledger_next(&self) -> PathBuf {
+        self.state().join("ledger.next")
+    }
+
     /// Answers folded from the ledger; may be deleted at any time.
     #[must_use]
     pub fn projections(&self) -> PathBuf {

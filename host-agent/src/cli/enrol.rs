@@ -18,20 +18,17 @@ use crate::clock::{Clock, SystemClock};
 use crate::config::Layout;
 use crate::keys::Membership;
 use crate::keys::enrolment::{EnrolError, Enrolment, missing};
-use crate::ledger::{self, Ledger};
+use crate::ledger::{Hold, Ledger, OpenError};
 
 pub(super) fn over_stdio(layout: &Layout, again: bool) -> Result<(), Failure> {
     let (mut stdin, mut stdout) = (io::stdin().lock(), io::stdout().lock());
     let bundle = Zeroizing::new(receive(&mut stdin, "the bundle")?);
     let bundle: EnrolBundle = serde_json::from_slice(&bundle)
         .map_err(|_| Failure::message("the first frame is no enrolment bundle").into_usage())?;
-    if ledger::is_held(&layout.ledger())? {
-        let hint = "stop the running agent first, then enrol again";
-        return Err(Failure::message("an agent is running here").hint(hint));
-    }
+    let hold = hold(layout)?;
     let clock = SystemClock;
     let now = clock.wall_time();
-    let told = |error| refused(layout, &bundle, error);
+    let told = |error| refused(layout, &bundle, error, &hold);
     let (mut enrolment, introduction) = Enrolment::begin(layout, &bundle, missing(), (now, again)).map_err(told)?;
     send(&mut stdout, &introduction)?;
     let challenge = Bytes::from(receive(&mut stdin, "the challenge")?);
@@ -40,7 +37,7 @@ pub(super) fn over_stdio(layout: &Layout, again: bool) -> Result<(), Failure> {
     let grant = Bytes::from(receive(&mut stdin, "the grant")?);
     let membership = enrolment.finish(&grant).map_err(told)?;
 
-    let mut ledger = Ledger::open(&layout.ledger(), &membership.uid, Arc::new(clock))?;
+    let mut ledger = Ledger::open_held(&layout.ledger(), (&membership.uid, Arc::new(clock)), hold)?;
     let enrolled = Enrolled {
         fleet: membership.fleet.to_string(),
         host: membership.host.to_string(),
@@ -52,19 +49,32 @@ pub(super) fn over_stdio(layout: &Layout, again: bool) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Holds the ledger for as long as the enrolment takes: no agent starts meanwhile.
+fn hold(layout: &Layout) -> Result<Hold, Failure> {
+    layout.make_folders()?;
+    match Hold::take(&layout.ledger()) {
+        Err(OpenError::Locked(_)) => {
+            let hint = "stop the running agent first, then enrol again";
+            Err(Failure::message("an agent is running here").hint(hint))
+        }
+        taken => Ok(taken?),
+    }
+}
+
 fn token_id(bundle: &EnrolBundle) -> Bytes {
     bundle.token().map(|token| Bytes::copy_from_slice(&token.id)).unwrap_or_default()
 }
 
 /// What is shown of `error`. A refusal is an event of a host that is a member: somebody tried.
-fn refused(layout: &Layout, bundle: &EnrolBundle, error: EnrolError) -> Failure {
+fn refused(layout: &Layout, bundle: &EnrolBundle, error: EnrolError, hold: &Hold) -> Failure {
     let EnrolError::Refused(refusal) = &error else { return error.into() };
     let code = refusal.code.as_str().to_owned();
     let fields = refusal.fields.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
     let body = Body::EnrolmentRefused(EnrolmentRefused { code, fields, token_id: token_id(bundle) });
     let recorded = || -> Result<(), Failure> {
         let Ok(membership) = Membership::load(&layout.trust()) else { return Ok(()) };
-        let mut ledger = Ledger::open(&layout.ledger(), &membership.uid, Arc::new(SystemClock))?;
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let mut ledger = Ledger::open_held(&layout.ledger(), (&membership.uid, clock), hold.clone())?;
         ledger.append(None, vec![body])?;
         Ok(())
     };
@@ -147,12 +157,13 @@ mod tests {
         let token =
             Token { id: [4; 16], secret: TokenSecret::new([2; 32]), fleet: me.fleet.clone(), host: me.host.clone() };
         let bundle = EnrolBundle::new(&token, &[], String::new());
+        let hold = hold(&layout).unwrap();
         let spent = || EnrolError::Refused(Refusal::new(Code::SpentToken).with("token", "04"));
-        let shown = refused(&layout, &bundle, spent()).to_string();
+        let shown = refused(&layout, &bundle, spent(), &hold).to_string();
         assert!(shown.starts_with("refused (spent-token): "), "{shown}");
         assert!(!layout.ledger_files().exists(), "who is no member has no ledger");
         me.keep(&layout.trust()).unwrap();
-        let shown = refused(&layout, &bundle, spent()).to_string();
+        let shown = refused(&layout, &bundle, spent(), &hold).to_string();
         assert!(shown.starts_with("refused (spent-token): ") && !shown.contains("caused by"), "{shown}");
         let entries = Reader::open(&layout.ledger()).unwrap().unwrap().read_after(0, 10).unwrap();
         let event = Event::decode(entries.last().unwrap().payload.clone()).unwrap();

@@ -112,8 +112,8 @@ macro_rules! told {
         impl From<$error> for Failure {
             fn from(error: $error) -> Self {
                 let failure = Self::error(&error);
-                let hint: Option<&str> = $hint;
-                match hint {
+                let hint: fn(&$error) -> Option<&'static str> = $hint;
+                match hint(&error) {
                     Some(hint) if failure.hint.is_none() => failure.hint(hint),
                     Some(_) | None => failure,
                 }
@@ -123,16 +123,16 @@ macro_rules! told {
 }
 
 told! {
-    crate::keys::MembershipError => Some("enrol it from the controller: `replicator host up`"),
-    crate::ledger::ReadError => Some("look at the disk, then run `replicator-host-agent ledger verify`"),
-    crate::ledger::AppendError => Some("look at the disk: nothing is changed on the machine without a record"),
-    crate::ledger::OpenError => None,
-    crate::config::ConfigError => Some("enrol this host from the controller, or correct the file"),
-    crate::keys::KeyError => Some("enrol it from the controller: `replicator host up`"),
-    crate::keys::trusted::TrustError => Some("enrol it again from the controller"),
-    crate::daemon::StartError => None,
-    crate::ledger::projections::ProjectionError => Some("run `replicator-host-agent ledger replay`"),
-    crate::durable::FileError => Some("run the agent as root, and see that the disk has room"),
+    crate::keys::MembershipError => |_| Some("enrol it from the controller: `replicator host up`"),
+    crate::ledger::ReadError => |error| Some(error.hint()),
+    crate::ledger::AppendError => |error| Some(error.hint()),
+    crate::ledger::OpenError => |error| error.hint(),
+    crate::config::ConfigError => |_| Some("enrol this host from the controller, or correct the file"),
+    crate::keys::KeyError => |_| Some("enrol it from the controller: `replicator host up`"),
+    crate::keys::trusted::TrustError => |_| Some("enrol it again from the controller"),
+    crate::daemon::StartError => |_| None,
+    crate::ledger::projections::ProjectionError => |_| Some("run `replicator-host-agent ledger replay`"),
+    crate::durable::FileError => |_| Some("run the agent as root, and see that the disk has room"),
 }
 
 #[cfg(test)]

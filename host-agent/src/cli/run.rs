@@ -17,7 +17,7 @@ use crate::keys::digest_key::DigestKey;
 use crate::keys::host_key::HostKeys;
 use crate::keys::trusted::Trusted;
 use crate::keys::{Membership, Opener};
-use crate::ledger::{self, Ledger, OpenError, SharedLedger};
+use crate::ledger::{self, Ledger, SharedLedger};
 
 /// Pause before the runtime's events are asked for again, so that one that is down is not asked without end.
 const LISTEN_AGAIN: Duration = Duration::from_secs(5);
@@ -62,13 +62,11 @@ pub(super) fn run(layout: &Layout) -> Result<(), Failure> {
 
 /// Opens the ledger; a damaged one is set aside, never overwritten, and a new one begins by saying so.
 fn open(layout: &Layout, membership: &Membership, clock: &Arc<dyn Clock>) -> Result<Ledger, Failure> {
-    match Ledger::open(&layout.ledger(), &membership.uid, Arc::clone(clock)) {
-        Err(OpenError::Damaged(damage)) => {
-            tracing::error!(%damage, "the ledger is damaged and is set aside; a new one begins");
-            Ok(ledger::set_aside(&layout.ledger(), &membership.uid, Arc::clone(clock), &damage)?)
-        }
-        opened => Ok(opened?),
+    let (ledger, damage) = ledger::open_or_set_aside(&layout.ledger(), &membership.uid, Arc::clone(clock))?;
+    if let Some(damage) = damage {
+        tracing::error!(%damage, "the ledger was damaged and is set aside; a new one begins");
     }
+    Ok(ledger)
 }
 
 /// Passes on that something happened to a container of ours.

@@ -169,7 +169,8 @@ fn set_former_aside(layout: &Layout, former: &Membership) -> Result<(), FileErro
     let aside = layout.state().join(format!("before-{}", former.uid));
     durable::folder(&aside)?;
     let [first, second] = layout.anchors();
-    for path in [first, second, layout.declarations(), layout.ledger_files(), layout.projections()] {
+    let ledger = [layout.ledger_files(), layout.ledger_next(), layout.projections()];
+    for path in ledger.into_iter().chain([first, second, layout.declarations()]) {
         let Some(name) = path.file_name() else { continue };
         match fs::rename(&path, aside.join(name)) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {

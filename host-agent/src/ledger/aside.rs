@@ -1,7 +1,11 @@
-//! Setting a damaged ledger aside.
+//! Setting a damaged ledger aside, and beginning a new one.
+//!
+//! The new one is made whole first, beside the damaged one; then the two change places, by one rename each. Killed in
+//! between, the next start does the second.
 
 use std::fs;
-use std::path::Path;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -15,23 +19,35 @@ use super::log::{DATABASE, Head, Ledger, sync_folder};
 use super::reader::Reader;
 use super::verify::Damage;
 use crate::clock::Clock;
+use crate::host::point::{Effect, Side, around, reach};
 
-/// Sets a damaged ledger aside, never overwriting it, and starts a new chain whose first event names the last
-/// good entry of the old one.
+/// Where a new ledger is made while the damaged one is still in its place.
+const NEXT: &str = "ledger.next";
+
+/// As [`Ledger::open`]; a damaged ledger is set aside, never overwritten, and a new chain starts whose first event
+/// names the last good entry of the old one. Returns what was damaged, if anything was.
 ///
 /// # Errors
 ///
 /// See [`OpenError`]; the damaged files are either all where they were or all set aside.
-pub fn set_aside(folder: &Path, host: &HostUid, clock: Arc<dyn Clock>, damage: &Damage) -> Result<Ledger, OpenError> {
+pub fn open_or_set_aside(
+    folder: &Path,
+    host: &HostUid,
+    clock: Arc<dyn Clock>,
+) -> Result<(Ledger, Option<Damage>), OpenError> {
+    // Held over both, lest another agent's new ledger be taken for the damaged one.
     let hold = Hold::take(folder)?;
-    let database = folder.join(DATABASE);
+    match Ledger::open_held(folder, (host, Arc::clone(&clock)), hold.clone()) {
+        Err(OpenError::Damaged(damage)) => {
+            set_aside(folder, (host, Arc::clone(&clock)), &hold, &damage)?;
+            Ok((Ledger::open_held(folder, (host, clock), hold)?, Some(damage)))
+        }
+        opened => Ok((opened?, None)),
+    }
+}
+
+fn set_aside(folder: &Path, who: (&HostUid, Arc<dyn Clock>), hold: &Hold, damage: &Damage) -> Result<(), OpenError> {
     let head = last_good(folder, damage.last_good());
-    let kept = (1_u32..)
-        .map(|attempt| folder.join(format!("{DATABASE}.damaged-{attempt}")))
-        .find(|path| !path.exists())
-        .unwrap_or_else(|| folder.join(format!("{DATABASE}.damaged")));
-    fs::rename(&database, &kept).map_err(|source| OpenError::file(&database, source))?;
-    sync_folder(folder)?;
     let head = head.unwrap_or(Head { chain: [0; 16], number: 0, hash: Digest([0; 32]) });
     let first = Body::LedgerSetAside(LedgerSetAside {
         reason: damage.to_string(),
@@ -39,7 +55,48 @@ pub fn set_aside(folder: &Path, host: &HostUid, clock: Arc<dyn Clock>, damage: &
         last_good_number: head.number,
         last_good_hash: Bytes::copy_from_slice(&head.hash.0),
     });
-    Ledger::open_with(folder, (host, clock), hold, first)
+    let next = folder.join(NEXT);
+    let failed = |source| OpenError::file(&next, source);
+    match fs::remove_dir_all(&next) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
+        Ok(()) | Err(_) => {}
+    }
+    reach(Effect::LedgerMake, Side::Before).map_err(failed)?;
+    drop(Ledger::open_at(next.clone(), who, hold.clone(), first)?);
+    reach(Effect::LedgerMake, Side::After).map_err(failed)?;
+    let database = folder.join(DATABASE);
+    around(Effect::LedgerSetAside, || (1_u32..).find_map(|number| put_away(&database, number)).unwrap_or(Ok(())))
+        .map_err(|source| OpenError::file(&database, source))?;
+    sync_folder(folder)?;
+    finish(folder)
+}
+
+/// Puts a new ledger in the place of one that was set aside, where that is left to do.
+pub(super) fn finish(folder: &Path) -> Result<(), OpenError> {
+    let (next, database) = (folder.join(NEXT), folder.join(DATABASE));
+    if there(&database)? || !there(&next)? {
+        return Ok(());
+    }
+    around(Effect::LedgerSetAside, || fs::rename(&next, &database)).map_err(|source| OpenError::file(&next, source))?;
+    sync_folder(folder)
+}
+
+/// Renames a damaged ledger; none where something has that name already, for a folder is never renamed over it.
+fn put_away(database: &Path, number: u32) -> Option<io::Result<()>> {
+    let kept: PathBuf = database.with_file_name(format!("{DATABASE}.damaged-{number}"));
+    match fs::rename(database, kept) {
+        Err(error) if is_taken(&error) => None,
+        renamed => Some(renamed),
+    }
+}
+
+fn is_taken(error: &io::Error) -> bool {
+    use io::ErrorKind::{AlreadyExists, DirectoryNotEmpty, NotADirectory};
+    [AlreadyExists, DirectoryNotEmpty, NotADirectory].contains(&error.kind())
+}
+
+fn there(path: &Path) -> Result<bool, OpenError> {
+    path.try_exists().map_err(|source| OpenError::file(path, source))
 }
 
 /// The entry before the damage, where it can be read.
@@ -49,3 +106,6 @@ fn last_good(folder: &Path, number: u64) -> Option<Head> {
     let event = reader.read_after(0, 1).ok()?.pop()?.event()?;
     Some(Head { chain: event.chain[..].try_into().ok()?, number, hash })
 }
+
+#[cfg(test)]
+mod tests;

@@ -7,6 +7,9 @@ use rusqlite::Connection;
 
 use super::verify::Damage;
 
+const NO_ROOM: &str = "make room on the disk that holds it; the ledger is left as it is";
+const NOT_ALLOWED: &str = "run the agent as root, and see that its folder can be written; the ledger is left as it is";
+
 /// SQLite gave no answer; this says nothing about what is in the file.
 #[derive(Debug, thiserror::Error)]
 #[error("could not use the database `{}`", path.display())]
@@ -20,6 +23,25 @@ pub struct StoreError {
 impl StoreError {
     pub(super) fn new(path: &Path, source: rusqlite::Error) -> Self {
         Self { path: path.to_owned(), source }
+    }
+
+    /// The next thing to do.
+    #[must_use]
+    pub fn hint(&self) -> &'static str {
+        use rusqlite::ErrorCode::{
+            CannotOpen, DatabaseBusy, DatabaseCorrupt, DatabaseLocked, DiskFull, FileLockingProtocolFailed,
+            NotADatabase, PermissionDenied, ReadOnly,
+        };
+        #[allow(clippy::wildcard_enum_match_arm, reason = "whatever else SQLite says, the disk is the place to look")]
+        match self.source.sqlite_error_code() {
+            Some(DatabaseBusy | DatabaseLocked | FileLockingProtocolFailed) => {
+                "another program has that file open: end it, then start the agent again"
+            }
+            Some(DiskFull) => NO_ROOM,
+            Some(PermissionDenied | ReadOnly | CannotOpen) => NOT_ALLOWED,
+            Some(NotADatabase | DatabaseCorrupt) => "the next start of the agent sets it aside and begins a new one",
+            _ => "look at the disk and at the kernel's log; the ledger is left as it is",
+        }
     }
 
     /// Whether the file itself is no sound database.
@@ -77,6 +99,35 @@ pub enum OpenError {
 }
 
 impl OpenError {
+    /// The same, where the entries up to `last_good` are known to be well.
+    pub(super) fn behind(self, last_good: u64) -> Self {
+        match self {
+            Self::Damaged(Damage::File { path, what, .. }) => Self::Damaged(Damage::File { path, what, last_good }),
+            other @ (Self::Damaged(_)
+            | Self::Locked(_)
+            | Self::OtherHost { .. }
+            | Self::Newer { .. }
+            | Self::File { .. }
+            | Self::Store(_)
+            | Self::First(_)) => other,
+        }
+    }
+
+    /// The next thing to do.
+    #[must_use]
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::Locked(_) => Some("see what runs: `replicator-host-agent status`"),
+            Self::Damaged(_) => Some("the next start of the agent sets it aside and begins a new one"),
+            Self::OtherHost { .. } => Some("put this host's own ledger back, or enrol the host again"),
+            Self::Newer { .. } => Some("run the agent that wrote it, or a newer one"),
+            Self::File { source, .. } if source.kind() == io::ErrorKind::StorageFull => Some(NO_ROOM),
+            Self::File { .. } => Some(NOT_ALLOWED),
+            Self::Store(error) => Some(error.hint()),
+            Self::First(error) => Some(error.hint()),
+        }
+    }
+
     pub(super) fn file(path: &Path, source: io::Error) -> Self {
         Self::File { path: path.to_owned(), source }
     }
@@ -126,6 +177,17 @@ pub enum AppendError {
     NotOpen(#[source] Box<OpenError>),
 }
 
+impl AppendError {
+    /// The next thing to do.
+    #[must_use]
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::Store(error) => error.hint(),
+            Self::NotOpen(error) => error.hint().unwrap_or(NOT_ALLOWED),
+        }
+    }
+}
+
 /// The ledger could not be read; it is unchanged.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
@@ -143,6 +205,18 @@ pub enum ReadError {
         /// Why.
         source: io::Error,
     },
+}
+
+impl ReadError {
+    /// The next thing to do.
+    #[must_use]
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::Store(error) => error.hint(),
+            Self::Checkpoint(_) => "run `replicator-host-agent ledger verify`",
+            Self::Folder { .. } => NOT_ALLOWED,
+        }
+    }
 }
 
 /// The ledger could not be kept within its limits; it is larger than it should be, and whole.

@@ -15,6 +15,7 @@ use replicator_protocol::wire::event::event::Body;
 use replicator_protocol::wire::event::{ChainStarted, DeclarationRef, Event};
 use rusqlite::{Connection, OptionalExtension as _, params};
 
+use super::aside;
 use super::checkpoint::Checkpoint;
 use super::error::{AppendError, OpenError, ReadError, StoreError, at};
 use super::files::{self, LedgerFile};
@@ -88,31 +89,38 @@ impl Ledger {
     ///
     /// See [`OpenError`]; an existing ledger is unchanged, apart from tables added by a newer format.
     pub fn open(folder: &Path, host: &HostUid, clock: Arc<dyn Clock>) -> Result<Self, OpenError> {
-        let first = Body::ChainStarted(ChainStarted { agent_version: env!("CARGO_PKG_VERSION").to_owned() });
-        Self::open_with(folder, (host, clock), Hold::take(folder)?, first)
+        Self::open_held(folder, (host, clock), Hold::take(folder)?)
     }
 
-    /// As [`Ledger::open`], for the holder of the lock; `first` is the first event of a new ledger.
-    pub(super) fn open_with(
-        folder: &Path,
+    /// As [`Ledger::open`], for whoever holds the lock already.
+    ///
+    /// # Errors
+    ///
+    /// As [`Ledger::open`].
+    pub fn open_held(folder: &Path, who: (&HostUid, Arc<dyn Clock>), hold: Hold) -> Result<Self, OpenError> {
+        aside::finish(folder)?;
+        Self::open_at(folder.join(DATABASE), who, hold, started())
+    }
+
+    /// Opens the ledger whose files are in `database`; `first` is the first event of a new one.
+    pub(super) fn open_at(
+        database: PathBuf,
         (host, clock): (&HostUid, Arc<dyn Clock>),
         hold: Hold,
         first: Body,
     ) -> Result<Self, OpenError> {
-        let database = folder.join(DATABASE);
         make_folder(&database)?;
-        sync_folder(folder)?;
+        sync_folder(database.parent().unwrap_or(&database))?;
         let unreadable = |source| OpenError::file(&database, source);
         files::clear(&database).map_err(unreadable)?;
         let mut closed = files::list(&database).map_err(unreadable)?;
         let current = closed.pop().unwrap_or_else(|| LedgerFile::beginning_with(&database, 1));
         let mut verified = Verified::nothing();
         for file in &closed {
-            let mut connection = file.open().map_err(|source| StoreError::new(&file.path, source))?;
-            schema::migrate(&mut connection)?;
+            let connection = open_closed(file).map_err(|error| error.behind(verified.number))?;
             verified.take(file, &connection)?;
         }
-        let connection = connect(&current)?;
+        let connection = connect(&current).map_err(|error| error.behind(verified.number))?;
         verified.take(&current, &connection)?;
         let Verified { number, hash, state, identity, .. } = verified.end()?;
         let chain = match identity {
@@ -349,6 +357,17 @@ pub(super) fn entries_after(connection: &Connection, after: u64, limit: u32) -> 
 pub(super) fn hash_of(connection: &Connection, number: u64) -> rusqlite::Result<Option<Digest>> {
     let query = "SELECT hash FROM events WHERE number = ?";
     connection.query_row(query, [number], |row| row.get(0).map(Digest)).optional()
+}
+
+/// The first event of a chain that nothing came before.
+fn started() -> Body {
+    Body::ChainStarted(ChainStarted { agent_version: env!("CARGO_PKG_VERSION").to_owned() })
+}
+
+fn open_closed(file: &LedgerFile) -> Result<Connection, OpenError> {
+    let mut connection = file.open().map_err(|source| StoreError::new(&file.path, source))?;
+    schema::migrate(&mut connection)?;
+    Ok(connection)
 }
 
 /// Opens the file that is appended to, or makes it; its name is on disk when this returns.

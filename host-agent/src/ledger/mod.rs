@@ -19,7 +19,7 @@ mod shared;
 mod state;
 mod verify;
 
-pub use aside::set_aside;
+pub use aside::open_or_set_aside;
 pub use error::{AppendError, KeepError, OpenError, ReadError, StoreError, VerifyError};
 pub use lock::{Hold, is_held};
 pub use log::{Entry, Head, Ledger, Limits};

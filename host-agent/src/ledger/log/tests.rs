@@ -2,7 +2,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use replicator_protocol::wire::event::{AgentStarted, DriftFound};
 
-use super::super::{Damage, set_aside};
+use super::super::Damage;
 use super::*;
 
 /// The file that begins with entry 1.
@@ -171,36 +171,6 @@ fn missing_entries_are_named_exactly() {
     let folder = closed_with_six();
     tamper(folder.path(), "DELETE FROM events WHERE number = 1");
     assert_eq!(damage(folder.path()), Damage::Missing { first: 1, last: 1 });
-}
-
-#[test]
-fn damaged_ledger_is_set_aside_and_the_new_one_names_it() {
-    let folder = closed_with_six();
-    let third = open(folder.path()).unwrap().read_after(2, 1).unwrap()[0].hash;
-    tamper(folder.path(), "UPDATE events SET payload = x'00' WHERE number = 4");
-    let old = fs::read(folder.path().join(DATABASE).join(FILE)).unwrap();
-    let found = damage(folder.path());
-    let ledger = set_aside(folder.path(), &uid('a'), Arc::new(Ticks::default()), &found).unwrap();
-    assert_eq!(fs::read(folder.path().join("ledger.damaged-1").join(FILE)).unwrap(), old);
-    let first = Event::decode(&ledger.read_after(0, 1).unwrap()[0].payload[..]).unwrap();
-    let Some(Body::LedgerSetAside(named)) = first.body else { panic!("not a set-aside: {first:?}") };
-    assert_eq!((named.last_good_number, &named.last_good_hash[..]), (3, &third.0[..]));
-    assert_ne!(named.last_good_chain, first.chain);
-    drop(ledger);
-    assert_eq!(open(folder.path()).unwrap().head().number, 1, "the new ledger opens again");
-}
-
-#[test]
-fn file_that_is_no_database_is_damaged_and_not_overwritten() {
-    let folder = tempfile::tempdir().unwrap();
-    let garbage = vec![0x5a; 8192];
-    fs::create_dir(folder.path().join(DATABASE)).unwrap();
-    fs::write(folder.path().join(DATABASE).join(FILE), &garbage).unwrap();
-    let found = damage(folder.path());
-    assert!(matches!(found, Damage::File { .. }));
-    assert_eq!(fs::read(folder.path().join(DATABASE).join(FILE)).unwrap(), garbage);
-    set_aside(folder.path(), &uid('a'), Arc::new(Ticks::default()), &found).unwrap();
-    assert_eq!(fs::read(folder.path().join("ledger.damaged-1").join(FILE)).unwrap(), garbage);
 }
 
 #[test]
