@@ -82,35 +82,17 @@ pub struct Job<'a, Declared> {
     pub action: Action,
     /// What is known of it.
     pub known: Option<&'a Record>,
+    /// What stands at its target already, where that is the agent's own: as it was read back, or as a step that was
+    /// cut off had announced it.
+    pub here: Option<&'a Record>,
     /// The facts to be recorded.
     pub wanted: &'a Facts<Bytes>,
     /// Whether a container that stays up takes it in: then what stood before is kept until that one is proven.
     pub taken_in: bool,
-    /// What an earlier attempt that never ended found in its place; see [`Earlier`].
-    pub earlier: &'a Earlier,
+    /// An earlier attempt began and never ended.
+    pub begun: bool,
     /// The whole declaration.
     pub declaration: &'a InForce,
-}
-
-/// What the ledger says of an attempt that began and never ended: what stands there now may be its own work.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Earlier {
-    /// Whether there was one.
-    pub begun: bool,
-    /// The original it kept; empty for a folder that was there.
-    pub original: Option<String>,
-}
-
-impl<D> Job<'_, D> {
-    /// What was here before the agent, where something stands here now that no record speaks of: the name of
-    /// its original, or `None` where an earlier attempt made it.
-    pub(super) fn found_here(&self) -> Option<Option<&str>> {
-        match (&self.earlier.original, self.earlier.begun) {
-            (Some(original), _) => Some(Some(original)),
-            (None, false) => Some(None),
-            (None, true) => None,
-        }
-    }
 }
 
 /// A step that was taken, read back.
@@ -197,7 +179,6 @@ pub(super) fn record<D>(job: &Job<'_, D>) -> Record {
     let dependencies = |prefix: &str, of: &BTreeMap<String, Bytes>| -> Vec<(String, Bytes)> {
         of.iter().map(|(name, digest)| (format!("{prefix}{name}"), digest.clone())).collect()
     };
-    let here = job.known.filter(|known| known.target == job.wanted.target);
     let mut all = dependencies(RESTART_ON, &job.wanted.restart_on);
     all.extend(dependencies(RELOAD_ON, &job.wanted.reload_on));
     Record {
@@ -207,8 +188,8 @@ pub(super) fn record<D>(job: &Job<'_, D>) -> Record {
         inputs: job.wanted.inputs.clone(),
         dependencies: all.into_iter().collect(),
         algorithm: ALGORITHM,
-        found: here.is_some_and(|known| known.found),
-        original: here.map(|known| known.original.clone()).unwrap_or_default(),
+        found: job.here.is_some_and(|here| here.found),
+        original: job.here.map(|here| here.original.clone()).unwrap_or_default(),
         ..Record::default()
     }
 }

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use replicator_protocol::resources::Kind;
 use replicator_protocol::resources::directory::DEFAULT_MODE;
 use replicator_protocol::wire::declaration::Directory;
 use replicator_protocol::wire::event::{Failure, Record};
@@ -10,10 +11,29 @@ use super::applier::{Applier, Done, Gone, Job, is_as_left, leave_behind, record}
 use super::failure::{self, FailureCode, With as _, failure};
 use super::file::{drifted, owned, ownership, place, word};
 use crate::host::files::{self, FileType};
+use crate::ledger::projections::resources::ALGORITHM;
 use crate::planner::Drift;
 
 /// Applies folders.
 pub(super) struct Directories;
+
+impl Directories {
+    /// What a step is about to leave, told before it is begun.
+    ///
+    /// # Errors
+    ///
+    /// As the step itself will fail, before it makes anything.
+    pub(super) fn about(declared: &Directory) -> Result<Record, Failure> {
+        let ownership = ownership(&declared.owner, &declared.group, declared.mode.unwrap_or(DEFAULT_MODE))?;
+        let about = Record {
+            kind: Kind::Directory.as_str().to_owned(),
+            target: declared.path.clone(),
+            algorithm: ALGORITHM,
+            ..Record::default()
+        };
+        Ok(owned(about, ownership))
+    }
+}
 
 impl Applier for Directories {
     type Declared = Directory;
@@ -42,10 +62,7 @@ impl Applier for Directories {
                 return Err(failure(FailureCode::WrongType).with("path", path.display()).with("found", found));
             }
             Some(seen) => {
-                // That it was here was told before the walk began.
-                if job.known.is_none_or(|known| known.target != job.declared.path) {
-                    record.found = job.found_here().is_some();
-                }
+                record.found |= job.here.is_none();
                 if seen.ownership != wanted {
                     files::own(path, wanted).map_err(failed("set owner and mode of"))?;
                 }

@@ -1,6 +1,7 @@
 //! Carries a plan out: every step in the ledger before its effect and after it.
 
 mod observing;
+mod paths;
 mod probing;
 mod removing;
 mod steps;
@@ -9,14 +10,17 @@ use std::path::Path;
 use std::sync::Arc;
 
 use replicator_protocol::change;
-use replicator_protocol::resources::Kind;
+use replicator_protocol::wire::declaration::resource;
 use replicator_protocol::wire::event::event::Body;
 use replicator_protocol::wire::event::{
-    Action, ApplyReported, DriftFound, Failure, OriginalKept, Outcome, PlannedStep, ReasonCode, ResourceResult,
-    StepsPlanned, Trigger,
+    Action, ApplyReported, DriftFound, Failure, Outcome, PlannedStep, ReasonCode, Record, ResourceResult, StepsPlanned,
+    Trigger,
 };
 
+use self::paths::Paths;
 use super::applier::Tools;
+use super::directory::Directories;
+use super::file::Files;
 use crate::clock::Clock;
 use crate::daemon::{ApplyError, Depth, NewerWaiting};
 use crate::host::files;
@@ -59,11 +63,13 @@ impl Executor {
         let resources = &in_force.declaration.resources;
         let wanted = observing::wanted(&self.tools, resources);
         let observed = observing::observe(&self.tools, resources, &ledger, depth).await;
+        let left = Paths { tools: &self.tools, ledger: &ledger }.left(resources);
         let plan = plan(&Situation {
             resources,
             wanted: &wanted,
             ledger: &ledger,
             observed: &observed,
+            left: &left,
             declaration: &in_force.reference,
         });
         let walk = Walk { tools: &self.tools, in_force, ledger, wanted, plan, newer_waiting };
@@ -130,7 +136,6 @@ impl Walk<'_> {
         let mut bodies = Vec::new();
         let mut modules: Vec<StepsPlanned> = Vec::new();
         for step in self.plan.iter().filter(|step| step.action != Action::None) {
-            bodies.extend(self.folder_found(step));
             if trigger == Trigger::Reconcile {
                 let drift = step.reasons.iter().filter(|reason| reason.code() == ReasonCode::Drift);
                 bodies.extend(drift.map(|reason| {
@@ -141,6 +146,7 @@ impl Walk<'_> {
                 resource: step.id.to_string(),
                 action: step.action.into(),
                 reasons: step.reasons.clone(),
+                about: self.about(step),
             };
             let module = step.id.module.to_string();
             match modules.iter_mut().find(|known| known.module == module) {
@@ -155,18 +161,27 @@ impl Walk<'_> {
         self.tools.ledger.append(Some(&self.in_force.reference), bodies).map(drop).map_err(Into::into)
     }
 
-    /// A folder that stands already where one is about to be applied for the first time, told before anything is
-    /// begun: an attempt that never ends cannot then take it for its own work.
-    fn folder_found(&self, step: &Planned) -> Option<Body> {
-        let name = step.id.to_string();
+    /// What a step on a file or folder is about to leave, and whether something stands there that is not the
+    /// agent's: a step that dies, or fails, after its effect cannot then leave it in doubt.
+    fn about(&self, step: &Planned) -> Option<Record> {
         let declared = self.in_force.declaration.resources.iter().find(|resource| resource.id == step.id)?;
-        let target = declared.target();
-        let known = self.ledger.applied.get(&name).is_some_and(|applied| applied.record.target == target);
-        let first = step.kind == Kind::Directory && !known && !self.ledger.begun.contains_key(&name);
-        let there = || matches!(files::look(Path::new(target)), Ok(Some(_)));
-        (first && there()).then(|| {
-            Body::OriginalKept(OriginalKept { resource: name, path: target.to_owned(), digest: String::new() })
-        })
+        // Where it cannot be known the step fails for the same reason, before its effect.
+        let about = match &declared.body {
+            resource::Kind::File(file) => Files(self.tools).about(&step.id, file).ok()?,
+            resource::Kind::Directory(directory) => Directories::about(directory).ok()?,
+            resource::Kind::Network(_) | resource::Kind::Container(_) => return None,
+        };
+        let (found, original) = match self.paths().own(&step.id.to_string(), &about.target) {
+            Ok(Some(own)) => (own.found, own.original.clone()),
+            Ok(None) => (!matches!(files::look(Path::new(&about.target)), Ok(None)), String::new()),
+            // Whoever cannot tell takes it for somebody else's.
+            Err(_) => (true, String::new()),
+        };
+        Some(Record { found, original, ..about })
+    }
+
+    fn paths(&self) -> Paths<'_> {
+        Paths { tools: self.tools, ledger: &self.ledger }
     }
 }
 

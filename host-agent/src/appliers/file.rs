@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use replicator_protocol::ids::ResourceId;
-use replicator_protocol::resources;
+use replicator_protocol::resources::{self, Kind};
 use replicator_protocol::sealed_box::Consumer;
 use replicator_protocol::secret::SecretBytes;
 use replicator_protocol::wire::declaration::{File, Sealed, file::Body};
@@ -14,10 +14,11 @@ use super::applier::{Applier, Done, Gone, Job, Tools, is_as_left, leave_behind, 
 use super::failure::{self, FailureCode, With as _, failure};
 use crate::host::files::{self, FileType, Ownership, Seen};
 use crate::host::users::{self, Account};
+use crate::ledger::projections::resources::ALGORITHM;
 use crate::planner::Drift;
 
 /// Domain of the digest of what was written.
-const CONTENT: &str = "file.content";
+pub(super) const CONTENT: &str = "file.content";
 
 /// Applies files.
 pub(super) struct Files<'t>(pub(super) &'t Tools);
@@ -58,14 +59,14 @@ impl Applier for Files<'_> {
         }
         let ownership = ownership(&job.declared.owner, &job.declared.group, resources::file::mode(job.declared))?;
         let mut record = Record { create_once: job.declared.create_once, ..record(job) };
-        record = Record { digest: job.known.map(|known| known.digest.clone()).unwrap_or_default(), ..record };
         match seen {
             Some(seen) if job.declared.create_once => {
-                record.found |= job.known.is_none() && job.found_here().is_some();
+                record.found |= job.here.is_none();
+                record.digest = job.here.map(|here| here.digest.clone()).unwrap_or_default();
                 record = owned(record, seen.ownership);
             }
             Some(seen) => {
-                let bytes = self.content(job)?;
+                let bytes = self.content(job.id, job.declared)?;
                 let before = Zeroizing::new(files::read(path).map_err(failed("read"))?);
                 self.keep(job, path, &seen, (&before, &bytes), &mut record)?;
                 record.digest = tools.digest(CONTENT, &bytes);
@@ -79,7 +80,7 @@ impl Applier for Files<'_> {
                 record = owned(record, ownership);
             }
             None => {
-                let bytes = self.content(job)?;
+                let bytes = self.content(job.id, job.declared)?;
                 record.digest = tools.digest(CONTENT, &bytes);
                 files::write(path, &bytes, ownership).map_err(failed("write"))?;
                 record = owned(record, ownership);
@@ -120,17 +121,34 @@ impl Applier for Files<'_> {
 }
 
 impl Files<'_> {
+    /// What a step is about to leave, told before it is begun.
+    ///
+    /// # Errors
+    ///
+    /// As the step itself will fail, before it writes anything.
+    pub(super) fn about(&self, id: &ResourceId, declared: &File) -> Result<Record, Failure> {
+        let ownership = ownership(&declared.owner, &declared.group, resources::file::mode(declared))?;
+        let about = Record {
+            kind: Kind::File.as_str().to_owned(),
+            target: declared.path.clone(),
+            digest: self.0.digest(CONTENT, &self.content(id, declared)?),
+            create_once: declared.create_once,
+            algorithm: ALGORITHM,
+            ..Record::default()
+        };
+        Ok(owned(about, ownership))
+    }
+
     /// What is to be written, its secrets opened.
-    fn content(&self, job: &Job<'_, File>) -> Result<Zeroizing<Vec<u8>>, Failure> {
-        let file = job.declared;
+    fn content(&self, id: &ResourceId, file: &File) -> Result<Zeroizing<Vec<u8>>, Failure> {
         let bytes = match &file.body {
             None => Vec::new(),
             Some(Body::Bytes(bytes)) => bytes.to_vec(),
-            Some(Body::Sealed(sealed)) => self.open(job.id, "sealed", sealed)?.expose().to_vec(),
+            Some(Body::Sealed(sealed)) => self.open(id, "sealed", sealed)?.expose().to_vec(),
             Some(Body::Content(content)) => {
                 let mut values = std::collections::BTreeMap::new();
                 for (name, sealed) in &file.secrets {
-                    values.insert(name.as_str(), self.open(job.id, &format!("secrets/{name}"), sealed)?);
+                    values.insert(name.as_str(), self.open(id, &format!("secrets/{name}"), sealed)?);
                 }
                 resources::file::fill(content, |name| values.get(name).map(SecretBytes::expose))
             }
@@ -155,27 +173,18 @@ impl Files<'_> {
         record: &mut Record,
     ) -> Result<(), Failure> {
         let failed = |error: std::io::Error| failure::file("keep what stands at", path, &error);
-        let here = job.known.filter(|known| known.target == job.declared.path);
-        match here {
-            None => match job.found_here() {
-                Some(Some(original)) => {
-                    record.original = original.to_owned();
-                    record.found = true;
-                }
-                // An attempt that began and never ended may not have come to this file: what is not the bytes
-                // it would have written is somebody else's.
-                found if found == Some(None) || before != after => {
-                    record.original = self.0.keep_original(path, seen, before).map_err(failed)?;
-                    record.found = true;
-                    self.0.note_original(job, &job.declared.path, &record.original)?;
-                }
-                Some(None) | None => {}
-            },
-            // What is to stand there already was written by an attempt that never ended, or loses nothing.
-            Some(known) if before != after && self.0.digest(CONTENT, before) != known.digest => {
+        match job.here {
+            // What was left as it was found until now is found still.
+            here if here.is_none_or(|here| here.found && here.original.is_empty()) => {
+                record.original = self.0.keep_original(path, seen, before).map_err(failed)?;
+                record.found = true;
+                self.0.note_original(job, &job.declared.path, &record.original)?;
+            }
+            // What is to stand there already loses nothing.
+            Some(here) if before != after && self.0.digest(CONTENT, before) != here.digest => {
                 self.0.keep_original(path, seen, before).map_err(failed)?;
             }
-            Some(_) => {}
+            Some(_) | None => {}
         }
         if job.taken_in { self.0.keep_previous(path).map_err(failed) } else { Ok(()) }
     }

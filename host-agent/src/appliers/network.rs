@@ -103,7 +103,7 @@ impl Networks<'_> {
         let name = &job.declared.name;
         let mut standing = docker.networks(name).await.map_err(failed)?;
         let deadline = Instant::now() + bounds::UNDER_WAY;
-        while job.earlier.begun && standing.is_empty() && Instant::now() < deadline {
+        while job.begun && standing.is_empty() && Instant::now() < deadline {
             tokio::time::sleep(bounds::POLL).await;
             standing = docker.networks(name).await.map_err(failed)?;
         }

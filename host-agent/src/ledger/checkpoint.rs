@@ -43,8 +43,6 @@ struct Kept {
     applied: BTreeMap<String, KeptApplied>,
     #[prost(btree_map = "string, message", tag = "2")]
     begun: BTreeMap<String, PlannedStep>,
-    #[prost(btree_map = "string, string", tag = "3")]
-    originals: BTreeMap<String, String>,
     #[prost(btree_map = "string, message", tag = "4")]
     given_up: BTreeMap<String, KeptFailure>,
     #[prost(message, optional, tag = "5")]
@@ -57,6 +55,15 @@ struct Kept {
     applies: Vec<u8>,
     #[prost(uint64, tag = "8")]
     dropped: u64,
+    // 3 was used, and is not used again.
+    #[prost(btree_map = "string, message", tag = "9")]
+    loose: BTreeMap<String, KeptLoose>,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+struct KeptLoose {
+    #[prost(message, repeated, tag = "1")]
+    records: Vec<Record>,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
@@ -92,11 +99,11 @@ struct KeptReport {
 
 /// The bytes to keep of a state.
 pub(super) fn encode(state: &State) -> serde_json::Result<Vec<u8>> {
-    let Resources { applied, begun, originals, given_up, reported } = &*state.resources;
+    let Resources { applied, begun, loose, given_up, reported } = &*state.resources;
     let kept = Kept {
         applied: applied.iter().map(|(name, applied)| (name.clone(), keep_applied(applied))).collect(),
         begun: begun.clone(),
-        originals: originals.clone(),
+        loose: loose.iter().map(|(name, records)| (name.clone(), KeptLoose { records: records.clone() })).collect(),
         given_up: given_up
             .iter()
             .map(|(name, (declaration, failure))| {
@@ -117,7 +124,7 @@ pub(super) fn encode(state: &State) -> serde_json::Result<Vec<u8>> {
 
 /// The state behind `bytes`; `None` where they are those of none.
 pub(super) fn decode(bytes: &[u8]) -> Option<State> {
-    let Kept { applied, begun, originals, given_up, reported, status, applies, dropped } = Kept::decode(bytes).ok()?;
+    let Kept { applied, begun, loose, given_up, reported, status, applies, dropped } = Kept::decode(bytes).ok()?;
     let resources = Resources {
         applied: applied
             .into_iter()
@@ -127,7 +134,7 @@ pub(super) fn decode(bytes: &[u8]) -> Option<State> {
             })
             .collect::<Option<_>>()?,
         begun,
-        originals,
+        loose: loose.into_iter().map(|(name, KeptLoose { records })| (name, records)).collect(),
         given_up: given_up
             .into_iter()
             .map(|(name, KeptFailure { declaration, failure })| (name, (declaration, failure)))
@@ -165,11 +172,11 @@ mod tests {
         let record = Record { target: "/a".into(), digest: vec![1].into(), ..Record::default() };
         let of = DeclarationRef { epoch: 1, sequence: 2, hash: vec![3].into() };
         let failure = Failure { code: "exited".into(), ..Failure::default() };
-        let applied = Applied { record: record.clone(), since: 3, place: Some(4), before: Some(record) };
+        let applied = Applied { record: record.clone(), since: 3, place: Some(4), before: Some(record.clone()) };
         let resources = Resources {
             applied: [("m.a".to_owned(), applied)].into(),
             begun: [("m.b".to_owned(), PlannedStep { resource: "m.b".into(), ..PlannedStep::default() })].into(),
-            originals: [("m.c".to_owned(), String::new())].into(),
+            loose: [("m.c".to_owned(), vec![record.clone(), record])].into(),
             given_up: [("m.d".to_owned(), (of.clone(), failure))].into(),
             reported: Some(Reported {
                 declaration: Some(of),

@@ -2,9 +2,10 @@
 //! to choose while it is carried out.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
 use bytes::Bytes;
-use replicator_protocol::change::{self, Facts, reason};
+use replicator_protocol::change::{self, Change, Facts, reason};
 use replicator_protocol::ids::ResourceId;
 use replicator_protocol::resources::{Kind, Resource};
 use replicator_protocol::wire::declaration::resource;
@@ -32,6 +33,8 @@ pub enum Drift {
     Followed,
     /// A container still holds a file that has been replaced.
     Input(String),
+    /// It is as a step left it that could not say so.
+    Unfinished,
 }
 
 impl Drift {
@@ -41,6 +44,7 @@ impl Drift {
         match self {
             Self::Word(word) => word,
             Self::Followed => "followed",
+            Self::Unfinished => "unfinished",
             Self::Input(path) => path,
         }
     }
@@ -56,8 +60,21 @@ pub struct Situation<'a> {
     pub ledger: &'a Resources,
     /// What the machine says, where it says something.
     pub observed: &'a BTreeMap<ResourceId, Observed>,
+    /// What cut-off steps have left of resources that are not declared and of which nothing is recorded.
+    pub left: &'a [Left],
     /// The declaration.
     pub declaration: &'a DeclarationRef,
+}
+
+/// Something of the agent's own that no record speaks of and no resource declares.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Left {
+    /// Whose step it was.
+    pub id: ResourceId,
+    /// What stands there.
+    pub kind: Kind,
+    /// The path.
+    pub target: String,
 }
 
 /// One step of a plan.
@@ -75,7 +92,8 @@ pub struct Planned {
     pub blocked: Option<Failure>,
 }
 
-/// Every step: declared resources in declaration order, then the removals, last applied first.
+/// Every step: declared resources in declaration order, then the removals, last applied first. What was never recorded
+/// goes last, but before the folder it lies in.
 #[must_use]
 pub fn plan(situation: &Situation<'_>) -> Vec<Planned> {
     let mut known: Vec<_> = situation
@@ -107,6 +125,18 @@ pub fn plan(situation: &Situation<'_>) -> Vec<Planned> {
             }
         }
         planned.push(step);
+    }
+    let declared = situation.resources.len();
+    for left in situation.left {
+        let holds = |step: &Planned| {
+            let folder = known.iter().find(|(id, facts)| *id == step.id && facts.kind == Kind::Directory);
+            folder.is_some_and(|(_, folder)| Path::new(&left.target).starts_with(&folder.target))
+        };
+        let Change { action, mut reasons } = change::removal();
+        reasons.push(reason(ReasonCode::Unfinished, ""));
+        let before = planned.iter().skip(declared).position(holds);
+        let at = before.map_or(planned.len(), |position| declared + position);
+        planned.insert(at, Planned { id: left.id.clone(), kind: left.kind, action, reasons, blocked: None });
     }
     planned
 }
@@ -144,8 +174,9 @@ impl Situation<'_> {
                 step.action = begun.action();
                 step.blocked = None;
             }
-            if step.action != Action::None {
-                step.reasons.push(reason(ReasonCode::Unfinished, ""));
+            let unfinished = reason(ReasonCode::Unfinished, "");
+            if step.action != Action::None && !step.reasons.contains(&unfinished) {
+                step.reasons.push(unfinished);
             }
         }
         if let Some((declaration, failure)) = self.ledger.given_up.get(&name)
@@ -192,6 +223,7 @@ fn drifted(resource: &Resource, drift: &Drift, step: &mut Planned) {
             raise(step, Action::Recreate, reason(ReasonCode::FollowedRecreated, followed));
         }
         Drift::Input(path) => raise(step, Action::Recreate, reason(ReasonCode::InputChanged, path)),
+        Drift::Unfinished => raise(step, Action::Change, reason(ReasonCode::Unfinished, "")),
     }
 }
 

@@ -1,4 +1,4 @@
-use replicator_protocol::wire::declaration::{Container, Network, NetworkAttachment};
+use replicator_protocol::wire::declaration::{Container, Directory, Network, NetworkAttachment};
 use replicator_protocol::wire::event::{PlannedStep, Record};
 
 use super::*;
@@ -44,7 +44,7 @@ fn this() -> DeclarationRef {
 fn planned(resources: &[Resource], ledger: &Resources, observed: &[(&str, Observed)]) -> Vec<Planned> {
     let observed = observed.iter().map(|(name, observed)| (id(name), observed.clone())).collect();
     let wanted = facts(resources);
-    plan(&Situation { resources, wanted: &wanted, ledger, observed: &observed, declaration: &this() })
+    plan(&Situation { resources, wanted: &wanted, ledger, observed: &observed, left: &[], declaration: &this() })
 }
 
 fn drift(words: &[&'static str]) -> Observed {
@@ -93,7 +93,7 @@ fn what_is_bound_to_a_lost_network_is_made_again() {
 fn unfinished_step_is_taken_again() {
     let resources = [container("a", |_| ())];
     let mut ledger = applied(&resources);
-    let step = PlannedStep { resource: "m.a".into(), action: Action::Recreate.into(), reasons: vec![] };
+    let step = PlannedStep { resource: "m.a".into(), action: Action::Recreate.into(), ..PlannedStep::default() };
     ledger.begun.insert("m.a".into(), step);
     let steps = planned(&resources, &ledger, &[]);
     assert_eq!((steps[0].action, steps[0].reasons[0].code()), (Action::Recreate, ReasonCode::Unfinished));
@@ -128,10 +128,34 @@ fn what_is_no_longer_declared_goes_in_the_reverse_of_its_last_places() {
 }
 
 #[test]
+fn what_was_never_recorded_goes_before_the_folder_it_lies_in_and_after_all_else() {
+    let folder = |path: &str| {
+        let body = Directory { path: path.into(), ..Directory::default() };
+        resource(&format!("m{}", path.replace('/', ".")), resource::Kind::Directory(body))
+    };
+    let ledger = applied(&[folder("/a"), folder("/b")]);
+    let left = |name: &str, target: &str| Left { id: id(name), kind: Kind::File, target: target.into() };
+    let left = [left("m.deep", "/a/deep"), left("m.else", "/else")];
+    let situation = Situation {
+        resources: &[],
+        wanted: &[],
+        ledger: &ledger,
+        observed: &BTreeMap::new(),
+        left: &left,
+        declaration: &this(),
+    };
+    let steps = plan(&situation);
+    let removed: Vec<_> = steps.iter().map(|step| step.id.to_string()).collect();
+    assert_eq!(removed, ["m.b", "m.deep", "m.a", "m.else"]);
+    let codes: Vec<_> = steps[1].reasons.iter().map(Reason::code).collect();
+    assert_eq!((steps[1].action, codes), (Action::Remove, vec![ReasonCode::NoLongerDeclared, ReasonCode::Unfinished]));
+}
+
+#[test]
 fn removal_that_was_called_off_is_not_gone_on_with() {
     let resources = [container("a", |_| ())];
     let mut ledger = applied(&resources);
-    let step = PlannedStep { resource: "m.a".into(), action: Action::Remove.into(), reasons: vec![] };
+    let step = PlannedStep { resource: "m.a".into(), action: Action::Remove.into(), ..PlannedStep::default() };
     ledger.begun.insert("m.a".into(), step);
     let steps = planned(&resources, &ledger, &[]);
     assert_eq!((steps[0].action, steps[0].reasons.len()), (Action::None, 0));

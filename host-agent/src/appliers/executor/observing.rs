@@ -63,7 +63,12 @@ pub(super) async fn observe(
             // One that was taken over bears no label of ours, and is in no list of ours.
             (resource::Kind::Container(_), Some(listed)) if !applied.record.found => in_list(&applied.record, listed),
             (resource::Kind::Network(_), Some(_)) => Ok(Vec::new()),
-            _ => look(tools, resource, &applied.record, depth).await,
+            _ => match look(tools, resource, &applied.record, depth).await {
+                Ok(drift) if !drift.is_empty() && is_unfinished(tools, resource, ledger, depth).await => {
+                    Ok(vec![Drift::Unfinished])
+                }
+                seen => seen,
+            },
         };
         let seen = match seen {
             Ok(drift) if drift.is_empty() => continue,
@@ -74,6 +79,17 @@ pub(super) async fn observe(
         observed.insert(resource.id.clone(), seen);
     }
     observed
+}
+
+/// Whether it is as a step had announced that could not say what became of it: that is no drift.
+async fn is_unfinished(tools: &Tools, resource: &Resource, ledger: &Resources, depth: Depth) -> bool {
+    for about in ledger.loose.get(&resource.id.to_string()).into_iter().flatten() {
+        let same = (about.kind.as_str(), about.target.as_str()) == (resource.kind().as_str(), resource.target());
+        if same && matches!(look(tools, resource, about, depth).await, Ok(drift) if drift.is_empty()) {
+            return true;
+        }
+    }
+    false
 }
 
 fn is_about_the_thing(failure: &Failure) -> bool {

@@ -14,7 +14,7 @@ use replicator_protocol::wire::event::event::Body;
 use replicator_protocol::wire::event::{Action, Failure, Outcome, ReasonCode, ResourceResult, StepFinished};
 use tokio::sync::{Semaphore, watch};
 
-use super::super::applier::{Applier, Done, Earlier, Job};
+use super::super::applier::{Applier, Done, Job};
 use super::super::bounds;
 use super::super::container::Containers;
 use super::super::directory::Directories;
@@ -189,18 +189,22 @@ impl Walk<'_> {
     async fn with_job<A: Applier>(&self, at: usize, declared: &A::Declared, applier: A) -> Result<Done, Failure> {
         let step = &self.plan[at];
         let name = step.id.to_string();
-        let earlier = Earlier {
-            begun: self.ledger.begun.contains_key(&name),
-            original: self.ledger.originals.get(&name).cloned(),
+        let wanted = &self.wanted[at];
+        let known = self.ledger.applied.get(&name).map(|applied| &applied.record);
+        let here = if step.kind.has_path() {
+            self.paths().own(&name, &wanted.target)?
+        } else {
+            known.filter(|known| known.target == wanted.target)
         };
         let job = Job {
             id: &step.id,
             declared,
             action: step.action,
-            known: self.ledger.applied.get(&name).map(|applied| &applied.record),
-            wanted: &self.wanted[at],
-            taken_in: self.is_taken_in(&self.wanted[at].target),
-            earlier: &earlier,
+            known,
+            here,
+            wanted,
+            taken_in: self.is_taken_in(&wanted.target),
+            begun: self.ledger.begun.contains_key(&name),
             declaration: self.in_force,
         };
         applier.change(&job).await

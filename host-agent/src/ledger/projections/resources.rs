@@ -44,8 +44,9 @@ pub struct Resources {
     pub applied: BTreeMap<String, Applied>,
     /// Steps that began and have not ended, by resource.
     pub begun: BTreeMap<String, PlannedStep>,
-    /// What a step that began found in its place: the name of the original.
-    pub originals: BTreeMap<String, String>,
+    /// What may stand at paths of the agent's own that no record speaks of, by resource: what each step was about to
+    /// leave there, until one is recorded.
+    pub loose: BTreeMap<String, Vec<Record>>,
     /// Steps not to be tried again for the declaration they failed for, by resource.
     pub given_up: BTreeMap<String, (DeclarationRef, Failure)>,
     /// The last report.
@@ -89,19 +90,26 @@ impl super::Fold for Resources {
     fn fold(&mut self, event: &Event) {
         match &event.body {
             Some(Body::StepsPlanned(planned)) => {
-                let steps = planned.steps.iter().map(|step| (step.resource.clone(), step.clone()));
-                self.begun.extend(steps);
+                for step in &planned.steps {
+                    self.begun.insert(step.resource.clone(), step.clone());
+                    if let Some(about) = &step.about {
+                        self.announce(&step.resource, about);
+                    }
+                }
             }
             Some(Body::OriginalKept(kept)) => {
-                self.originals.insert(kept.resource.clone(), kept.digest.clone());
+                let loose = self.loose.entry(kept.resource.clone()).or_default();
+                for about in loose.iter_mut().filter(|about| about.target == kept.path) {
+                    (about.found, about.original) = (true, kept.digest.clone());
+                }
             }
             Some(Body::StepFinished(finished)) => {
                 let Some(result) = &finished.result else { return };
                 self.begun.remove(&result.resource);
-                self.originals.remove(&result.resource);
                 self.give_up(event, result);
                 if finished.forgotten {
                     self.applied.remove(&result.resource);
+                    self.loose.remove(&result.resource);
                 }
                 if let Some(record) = &finished.record {
                     self.record(event.number, result, record);
@@ -139,6 +147,13 @@ impl super::Fold for Resources {
 }
 
 impl Resources {
+    fn announce(&mut self, resource: &str, about: &Record) {
+        let loose = self.loose.entry(resource.to_owned()).or_default();
+        loose
+            .retain(|other| (&other.kind, &other.target, &other.digest) != (&about.kind, &about.target, &about.digest));
+        loose.push(about.clone());
+    }
+
     fn give_up(&mut self, event: &Event, result: &ResourceResult) {
         self.given_up.remove(&result.resource);
         if let (Some(declaration), Some(failure)) = (&event.declaration, &result.failure)
@@ -150,6 +165,9 @@ impl Resources {
 
     fn record(&mut self, number: u64, result: &ResourceResult, record: &Record) {
         let failed = result.outcome() == Outcome::Failed;
+        // What was read back speaks for its path.
+        self.loose.values_mut().for_each(|loose| loose.retain(|other| other.target != record.target));
+        self.loose.retain(|_, loose| !loose.is_empty());
         let known = self.applied.remove(&result.resource);
         let (since, place) = known.as_ref().map_or((number, None), |known| (known.since, known.place));
         // What a failed step leaves is what was before it.
@@ -163,6 +181,12 @@ impl Resources {
     }
 }
 
+/// The kind a record is of; `None` for one this agent does not know.
+#[must_use]
+pub fn kind(record: &Record) -> Option<Kind> {
+    Kind::ALL.into_iter().find(|kind| kind.as_str() == record.kind)
+}
+
 /// The facts a record stands for; `None` for a kind this agent does not know.
 #[must_use]
 pub fn facts(record: &Record) -> Option<Facts<Bytes>> {
@@ -171,7 +195,7 @@ pub fn facts(record: &Record) -> Option<Facts<Bytes>> {
         all.filter_map(|(name, digest)| Some((name.strip_prefix(prefix)?.to_owned(), digest.clone()))).collect()
     };
     Some(Facts {
-        kind: Kind::ALL.into_iter().find(|kind| kind.as_str() == record.kind)?,
+        kind: kind(record)?,
         target: record.target.clone(),
         fields: record.fields.clone(),
         inputs: record.inputs.clone(),
