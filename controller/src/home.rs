@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 
 use replicator_protocol::ids::FleetName;
 
+use crate::point::{self, Effect};
+
 /// The controller's folder, readable by its owner only.
 #[derive(Debug, Clone)]
 pub struct Home {
@@ -242,11 +244,13 @@ impl FleetFolder {
 ///
 /// [`HomeError::File`].
 pub fn private_folder(path: &Path) -> Result<(), HomeError> {
-    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(|source| HomeError::File {
-        act: "create",
-        path: path.to_owned(),
-        source,
-    })
+    if path.is_dir() {
+        return Ok(());
+    }
+    let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path);
+    made.map_err(|source| HomeError::File { act: "create", path: path.to_owned(), source })?;
+    point::behind(Effect::FolderMake);
+    Ok(())
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ pub mod home;
 pub mod keys;
 pub mod link;
 pub mod planner;
+pub mod point;
 pub mod projections;
 pub mod publisher;
 pub mod secrets;

@@ -9,5 +9,6 @@ pub mod images;
 pub mod life;
 pub mod nats;
 pub mod recorder;
+pub mod verb;
 pub mod wait;
 pub mod watch;

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod faults {
+    mod cut_controller;
     mod killed_agent;
 }
 

@@ -7,6 +7,7 @@ use replicator_protocol::ids::HostUid;
 use tokio::process::Command;
 
 use super::BootstrapError;
+use crate::point::{self, Effect};
 
 /// The agent's program, and the name of its folders.
 const NAME: &str = "replicator-host-agent";
@@ -78,7 +79,10 @@ impl Agent {
     /// [`BootstrapError::File`].
     pub fn forget(&self, uid: &HostUid) -> Result<Option<PathBuf>, BootstrapError> {
         let gone = |path: &Path, result: std::io::Result<()>| match result {
-            Ok(()) => Ok(()),
+            Ok(()) => {
+                point::behind(Effect::AgentForget);
+                Ok(())
+            }
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
             Err(source) => Err(BootstrapError::File { act: "remove", path: path.to_owned(), source }),
         };
@@ -86,17 +90,24 @@ impl Agent {
         let originals = std::fs::read_dir(state.join("originals")).is_ok_and(|mut entries| entries.next().is_some());
         let aside = state.with_file_name(format!("{NAME}.retired-{uid}"));
         if originals {
-            gone(&state, std::fs::rename(&state, &aside))?;
-            gone(&aside, std::fs::remove_dir_all(aside.join("keys")))?;
-        } else {
-            gone(&state, std::fs::remove_dir_all(&state))?;
+            put_aside(&state, &aside)?;
         }
+        gone(&state, std::fs::remove_dir_all(&state))?;
+        // It may be there from a run that was cut off.
+        gone(&aside, std::fs::remove_dir_all(aside.join("keys")))?;
         gone(&run, std::fs::remove_dir_all(&run))?;
         gone(&etc, std::fs::remove_file(etc.join("agent.toml")))?;
         // What else lies there is the operator's: a folder that is not empty stays.
         let _ = std::fs::remove_dir(&etc);
-        Ok(originals.then_some(aside))
+        Ok(aside.exists().then_some(aside))
     }
+}
+
+fn put_aside(state: &Path, aside: &Path) -> Result<(), BootstrapError> {
+    let put = std::fs::rename(state, aside);
+    put.map_err(|source| BootstrapError::File { act: "put aside", path: state.to_owned(), source })?;
+    point::behind(Effect::AgentAside);
+    Ok(())
 }
 
 #[cfg(test)]

@@ -1,7 +1,8 @@
 //! The agent as a process of its own, where no systemd keeps it running.
 
+use std::ffi::OsStr;
+use std::fs::File;
 use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::Duration;
 
@@ -10,6 +11,7 @@ use super::agent::Agent;
 use super::process::Process;
 use super::supervisor::Started;
 use crate::home::private_folder;
+use crate::point::{self, Effect};
 
 /// How long a started agent is watched for an early end.
 const SETTLE: Duration = Duration::from_millis(1500);
@@ -18,36 +20,55 @@ const LOOK: Duration = Duration::from_millis(100);
 
 /// Starts it, unless it runs.
 pub(super) async fn start(agent: &Agent) -> Result<Started, BootstrapError> {
-    if Process::read(&agent.pid_file()).is_some() {
+    private_folder(&agent.run())?;
+    if let Some(process) = running(agent) {
+        keep(agent, process)?;
         return Ok(Started::Already);
     }
-    let file = |path: &Path| {
-        let path = path.to_owned();
-        move |source| BootstrapError::File { act: "write", path, source }
-    };
-    private_folder(&agent.run())?;
     private_folder(&agent.state())?;
-    let path = agent.log();
-    let log = std::fs::OpenOptions::new().create(true).append(true).mode(0o600).open(&path);
-    let log = log.map_err(file(&path))?;
-    let errors = log.try_clone().map_err(file(&path))?;
+    let log = append_to_log(agent)?;
+    let errors = log.try_clone();
+    let errors = errors.map_err(|source| BootstrapError::File { act: "write", path: agent.log(), source })?;
     // `setsid` becomes the agent: same number, a session of its own, nothing of this terminal.
     let mut command = std::process::Command::new("setsid");
     command.arg(&agent.binary).arg("--root").arg(&agent.root).arg("run");
     command.stdin(Stdio::null()).stdout(log).stderr(errors).current_dir("/");
     let child = command.spawn().map_err(|source| BootstrapError::Start { path: agent.binary.clone(), source })?;
-    // Kept before it is waited for: an agent that nobody can find is one that nobody can end.
-    let path = agent.pid_file();
+    point::behind(Effect::AgentStart);
     if let Some(process) = i32::try_from(child.id()).ok().and_then(Process::of) {
-        process.keep(&path).map_err(|source| BootstrapError::File { act: "write", path, source })?;
+        keep(agent, process)?;
     }
     settle(agent, child).await
 }
 
 /// Ends it, where it runs.
 pub(super) async fn stop(agent: &Agent) -> Result<(), BootstrapError> {
-    let Some(process) = Process::read(&agent.pid_file()) else { return Ok(()) };
+    let Some(process) = running(agent) else { return Ok(()) };
     if process.end().await { Ok(()) } else { Err(BootstrapError::StillRuns { pid: process.pid() }) }
+}
+
+/// The process it runs as: the one whose number was kept, else one that was started by somebody who was cut off
+/// before that.
+fn running(agent: &Agent) -> Option<Process> {
+    let arguments = [OsStr::new("--root"), agent.root.as_os_str(), OsStr::new("run")];
+    Process::read(&agent.pid_file()).or_else(|| Process::with_arguments(&arguments))
+}
+
+/// Keeps the number of `process`, unless it is kept.
+fn keep(agent: &Agent, process: Process) -> Result<(), BootstrapError> {
+    let path = agent.pid_file();
+    if Process::read(&path) == Some(process) {
+        return Ok(());
+    }
+    process.keep(&path).map_err(|source| BootstrapError::File { act: "write", path, source })
+}
+
+fn append_to_log(agent: &Agent) -> Result<File, BootstrapError> {
+    let path = agent.log();
+    let log = File::options().create(true).append(true).mode(0o600).open(&path);
+    let log = log.map_err(|source| BootstrapError::File { act: "write", path, source })?;
+    point::behind(Effect::AgentLog);
+    Ok(log)
 }
 
 /// An agent that cannot run says so at once: the end of its log is the reason.
@@ -71,6 +92,7 @@ fn last(agent: &Agent) -> String {
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::PermissionsExt as _;
+    use std::path::Path;
 
     use super::*;
 

@@ -1,5 +1,6 @@
 //! First contact with the agent on this machine, over its stdin and stdout.
 
+use std::ffi::OsStr;
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -12,14 +13,37 @@ use zeroize::Zeroizing;
 
 use super::BootstrapError;
 use super::agent::Agent;
+use super::process::Process;
 use crate::home::FleetFolder;
 use crate::keys::admission::{Admission, Granted};
 use crate::keys::settings::Settings;
+use crate::point::{self, Effect};
 use crate::publisher::accounts;
 use crate::state::{self, Event, History, Log, event::Blob};
 
 /// How long the whole exchange may take.
 const EXCHANGE: Duration = Duration::from_secs(60);
+/// How often it is looked whether another exchange has ended.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Waits until nobody else enrols this agent: one whose controller was cut off keeps its grant and ends by itself.
+///
+/// # Errors
+///
+/// [`BootstrapError::Late`].
+pub(super) async fn others_ended(agent: &Agent) -> Result<(), BootstrapError> {
+    let all = [&["enrol", "--stdio"][..], &["enrol", "--stdio", "--again"]].map(|last| {
+        let root = [OsStr::new("--root"), agent.root.as_os_str()];
+        root.into_iter().chain(last.iter().map(OsStr::new)).collect::<Vec<_>>()
+    });
+    let gone = async {
+        while all.iter().any(|arguments| Process::with_arguments(arguments).is_some()) {
+            tokio::time::sleep(LOOK).await;
+        }
+    };
+    let late = |_| BootstrapError::Late { what: "another enrolment of the agent", seconds: EXCHANGE.as_secs() };
+    tokio::time::timeout(EXCHANGE, gone).await.map_err(late)
+}
 
 /// Enrols the agent as `host`, which is `uid`, and records its certificate before the agent gets it.
 ///
@@ -32,7 +56,7 @@ pub(super) async fn enrol(
     (host, uid): (&HostId, &HostUid),
     (log, history): (&Log, History),
     again: bool,
-) -> Result<History, BootstrapError> {
+) -> Result<(), BootstrapError> {
     let toml = Settings::load(fleet)?.agent_broker()?;
     let (admission, bundle) = Admission::open(fleet, log.of_fleet(), (host, uid), toml, state::now()).await?;
     let mut arguments = vec!["enrol", "--stdio"];
@@ -41,6 +65,7 @@ pub(super) async fn enrol(
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let start = |source| BootstrapError::Start { path: agent.binary.clone(), source };
     let mut child = command.spawn().map_err(start)?;
+    point::behind(Effect::EnrolmentStart);
     let (Some(mut stdin), Some(mut stdout)) = (child.stdin.take(), child.stdout.take()) else {
         return Err(BootstrapError::Cut { said: String::new() });
     };
@@ -53,9 +78,8 @@ pub(super) async fn enrol(
         let jwt = accounts::admit_host(fleet, uid, answered.nats_key()).await?;
         let Granted { grant, certificate_envelope, .. } = answered.grant(jwt)?;
         let event = Event::HostAdmitted { certificate: Blob(certificate_envelope) };
-        let history = log.append(history, event, state::now()).await?;
-        send(&mut stdin, &grant).await?;
-        Ok(history)
+        log.append(history, event, state::now()).await?;
+        send(&mut stdin, &grant).await
     };
     let ended = tokio::time::timeout(EXCHANGE, exchange).await;
     drop(stdin);
@@ -69,8 +93,8 @@ pub(super) async fn enrol(
         // What the agent said explains a stream that ended better than the stream does.
         Ok(Err(BootstrapError::Cut { .. })) => Err(BootstrapError::Cut { said }),
         Ok(Err(error)) => Err(error),
-        Ok(Ok(history)) if output.status.success() => Ok(history),
-        Ok(Ok(_)) => Err(BootstrapError::Cut { said }),
+        Ok(Ok(())) if output.status.success() => Ok(()),
+        Ok(Ok(())) => Err(BootstrapError::Cut { said }),
     }
 }
 
@@ -86,7 +110,9 @@ async fn send(stream: &mut ChildStdin, frame: &[u8]) -> Result<(), BootstrapErro
     let length = u32::try_from(frame.len()).unwrap_or(u32::MAX);
     stream.write_all(&length.to_be_bytes()).await.map_err(cut)?;
     stream.write_all(frame).await.map_err(cut)?;
-    stream.flush().await.map_err(cut)
+    stream.flush().await.map_err(cut)?;
+    point::behind(Effect::EnrolmentSend);
+    Ok(())
 }
 
 async fn receive(stream: &mut ChildStdout) -> Result<Bytes, BootstrapError> {

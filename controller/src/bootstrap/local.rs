@@ -66,16 +66,22 @@ impl Local<'_> {
     pub async fn up(&self, agent: &Agent, request: &Request, again: bool) -> Result<Applied, BootstrapError> {
         demand_root()?;
         let publisher = Publisher::connect(self.folder).await?;
-        let (history, uid) = self.defined(self.log.read().await?).await?;
+        let history = self.log.read().await?;
+        if history.state.status == Status::Retiring {
+            (self.say)(format!("`{}` was going down when that was cut off; it goes down first", self.host));
+            self.retire(agent, history).await?;
+        }
+        let (mut history, uid) = self.defined(self.log.read().await?).await?;
         let supervisor = supervisor::of_this_machine();
-        let history = self.enrolled(agent, history, &uid, (supervisor, again)).await?;
+        if history.state.agent != Some((supervisor, agent.root.clone())) {
+            // Before anything is on the machine: cut off, it is found again.
+            let event = Event::AgentSetUp { supervisor, root: agent.root.clone() };
+            history = self.log.append(history, event, state::now()).await?;
+        }
+        Box::pin(self.enrolled(agent, history, &uid, (supervisor, again))).await?;
         match supervisor::start(agent, self.host, supervisor).await? {
             Started::Now => (self.say)(format!("Started the agent ({supervisor})")),
             Started::Already => {}
-        }
-        if history.state.agent != Some((supervisor, agent.root.clone())) {
-            let event = Event::AgentSetUp { supervisor, root: agent.root.clone() };
-            self.log.append(history, event, state::now()).await?;
         }
         self.issue(&publisher, request).await
     }
@@ -98,20 +104,18 @@ impl Local<'_> {
     pub async fn down(&self, agent: &Agent, nothing: &Request) -> Result<Down, BootstrapError> {
         let history = self.log.read().await?;
         let uid = match (history.state.status, &history.state.identity) {
-            (Status::Defined | Status::Admitted, Some((_, uid))) => uid.clone(),
-            (Status::Unknown | Status::Retired, _) | (Status::Defined | Status::Admitted, None) => {
+            (Status::Defined | Status::Admitted | Status::Retiring, Some((_, uid))) => uid.clone(),
+            (Status::Unknown | Status::Retired, _) | (Status::Defined | Status::Admitted | Status::Retiring, None) => {
                 return Ok(Down::WasNotUp);
             }
         };
         demand_root()?;
-        let (supervisor, root) =
-            history.state.agent.clone().unwrap_or_else(|| (supervisor::of_this_machine(), agent.root.clone()));
-        let agent = Agent { root, ..agent.clone() };
         let mut applied = None;
-        // Without its account it was told already to be nothing, and has said that it is.
-        let reachable = crate::keys::accounts::id(self.folder, &uid)?.is_some();
+        // Without its account it cannot be told; an earlier version removed that before it recorded anything.
+        let reachable = crate::keys::accounts::is_kept(self.folder, &uid)?;
         if reachable && history.state.status == Status::Admitted && !history.state.issued.is_empty() {
             let publisher = Publisher::connect(self.folder).await?;
+            let (agent, supervisor) = placed(agent, &history);
             supervisor::start(&agent, self.host, supervisor).await?;
             let last = self.issue(&publisher, nothing).await?;
             if !Counts::of(&last.report).is_well() {
@@ -119,13 +123,26 @@ impl Local<'_> {
             }
             applied = Some(last);
         }
+        let aside = self.retire(agent, self.log.read().await?).await?;
+        Ok(Down::Gone { applied, aside })
+    }
+
+    /// Ends the agent and the account of a host that has nothing any more, and records it: first that it begins, so
+    /// that one that was cut off is finished, whoever comes next. Returns where originals were put aside.
+    async fn retire(&self, agent: &Agent, mut history: History) -> Result<Option<PathBuf>, BootstrapError> {
+        let Some((_, uid)) = history.state.identity.clone() else { return Ok(None) };
+        let (agent, supervisor) = placed(agent, &history);
+        if history.state.status != Status::Retiring {
+            let begun = Event::RetirementBegun { uid: uid.clone() };
+            history = self.log.append(history, begun, state::now()).await?;
+        }
         supervisor::stop(&agent, self.host, supervisor).await?;
         (self.say)("Stopped the agent".into());
         // Its certificate stays: the collector may have batches of it to verify yet.
         accounts::remove_host(self.folder, &uid).await?;
         let aside = agent.forget(&uid)?;
-        self.log.append(self.log.read().await?, Event::HostRetired { uid }, state::now()).await?;
-        Ok(Down::Gone { applied, aside })
+        self.log.append(history, Event::HostRetired { uid }, state::now()).await?;
+        Ok(aside)
     }
 
     async fn issue(&self, publisher: &Publisher, request: &Request) -> Result<Applied, BootstrapError> {
@@ -149,7 +166,7 @@ impl Local<'_> {
                 let (host, got) = (self.host.clone(), self.fleet.clone());
                 Err(BootstrapError::OtherFleet { host, got, have })
             }
-            (Status::Unknown | Status::Retired, _) | (Status::Defined | Status::Admitted, None) => {
+            (Status::Unknown | Status::Retiring | Status::Retired, _) | (Status::Defined | Status::Admitted, None) => {
                 let uid = admission::new_uid()?;
                 let event = Event::HostDefined { fleet: self.fleet.clone(), uid: uid.clone() };
                 let history = self.log.append(history, event, state::now()).await?;
@@ -159,24 +176,33 @@ impl Local<'_> {
         }
     }
 
-    /// Enrols the agent, unless it holds the certificate that the log has.
+    /// Enrols the agent, unless it holds the certificate that the log has, and has its account.
     async fn enrolled(
         &self,
         agent: &Agent,
         history: History,
         uid: &HostUid,
         (supervisor, again): (Supervisor, bool),
-    ) -> Result<History, BootstrapError> {
+    ) -> Result<(), BootstrapError> {
+        enrol::others_ended(agent).await?;
         let held = agent.certificate();
-        if history.state.status == Status::Admitted && held.is_some() && held == history.state.certificate {
-            return Ok(history);
+        let is_member = history.state.status == Status::Admitted && held.is_some() && held == history.state.certificate;
+        if is_member && crate::keys::accounts::is_kept(self.folder, uid)? {
+            return Ok(());
         }
         supervisor::stop(agent, self.host, supervisor).await?;
         let (to, log) = ((self.host, uid), (&self.log, history));
-        let history = enrol::enrol(agent, self.folder, to, log, again).await?;
+        enrol::enrol(agent, self.folder, to, log, again).await?;
         (self.say)(format!("Enrolled the agent as `{}` of the fleet `{}`", self.host, self.fleet));
-        Ok(history)
+        Ok(())
     }
+}
+
+/// The agent where the log says it was set up, and what keeps it running there.
+fn placed(agent: &Agent, history: &History) -> (Agent, Supervisor) {
+    let placed = history.state.agent.clone();
+    let (supervisor, root) = placed.unwrap_or_else(|| (supervisor::of_this_machine(), agent.root.clone()));
+    (Agent { root, ..agent.clone() }, supervisor)
 }
 
 /// Demands to be the superuser: agents of this machine are.

@@ -1,9 +1,13 @@
 //! Processes by number *and* start time: a number alone may be somebody else's by now.
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal};
+
+use crate::point::{self, Effect};
 
 /// How long an agent may take to end before it is killed: it finishes the resource under way.
 const END: Duration = Duration::from_secs(30);
@@ -37,11 +41,23 @@ impl Process {
         (Self::of(named.pid) == Some(named)).then_some(named)
     }
 
+    /// The process whose arguments end with `last`, where one runs.
+    pub(super) fn with_arguments(last: &[&OsStr]) -> Option<Self> {
+        let mut end = vec![0];
+        last.iter().for_each(|word| end.extend(word.as_bytes().iter().chain(&[0])));
+        let numbers = std::fs::read_dir("/proc").ok()?.flatten();
+        let mut numbers = numbers.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+        let is_it = |pid: &i32| std::fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| line.ends_with(&end));
+        numbers.find(is_it).and_then(Self::of)
+    }
+
     /// Names the process in a file.
     pub(super) fn keep(self, file: &Path) -> std::io::Result<()> {
         let beside: PathBuf = file.with_extension("new");
         std::fs::write(&beside, format!("{} {}\n", self.pid, self.started))?;
-        std::fs::rename(&beside, file)
+        std::fs::rename(&beside, file)?;
+        point::behind(Effect::AgentNumber);
+        Ok(())
     }
 
     /// Ends it, by SIGTERM and after 30 s by SIGKILL. Whether it is gone now.
@@ -50,6 +66,7 @@ impl Process {
             let Some(pid) = Pid::from_raw(self.pid).filter(|_| Self::of(self.pid) == Some(self)) else { return true };
             // It may be gone between the look and the signal, which is as good.
             let _ = rustix::process::kill_process(pid, signal);
+            point::behind(Effect::AgentEnd);
             for _ in 0..(END.as_millis() / LOOK.as_millis()) {
                 if Self::of(self.pid) != Some(self) {
                     return true;
@@ -74,7 +91,7 @@ mod tests {
     async fn process_is_ended_by_number_and_start_time_only() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("pid");
-        let mut child = tokio::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let mut child = tokio::process::Command::new("env").args(["sleep", "61.5"]).spawn().unwrap();
         let pid = i32::try_from(child.id().unwrap()).unwrap();
         let process = Process::of(pid).unwrap();
         let other = Process { started: process.started + 1, ..process };
@@ -84,6 +101,8 @@ mod tests {
         assert_eq!(Process::of(pid), Some(process), "the one with the number still runs");
         process.keep(&file).unwrap();
         assert_eq!(Process::read(&file), Some(process));
+        assert_eq!(Process::with_arguments(&[OsStr::new("61.5")]), Some(process));
+        assert_eq!(Process::with_arguments(&[OsStr::new("1.5")]), None);
         let (ended, _) = tokio::join!(process.end(), child.wait());
         assert!(ended);
         assert_eq!(Process::read(&file), None);

@@ -9,6 +9,7 @@ use tokio::process::Command;
 use super::BootstrapError;
 use super::agent::Agent;
 use super::supervisor::Started;
+use crate::point::{self, Effect};
 
 /// Where units of the administrator's lie.
 const UNITS: &str = "/etc/systemd/system";
@@ -62,6 +63,7 @@ pub(super) async fn start(agent: &Agent, host: &HostId) -> Result<Started, Boots
         return Ok(Started::Already);
     }
     std::fs::write(&path, text).map_err(|source| BootstrapError::File { act: "write", path, source })?;
+    point::behind(Effect::UnitWrite);
     systemctl(&["daemon-reload"]).await?;
     systemctl(&["enable", &name]).await?;
     systemctl(&["restart", &name]).await?;
@@ -75,6 +77,7 @@ pub(super) async fn stop(agent: &Agent, host: &HostId) -> Result<(), BootstrapEr
     }
     systemctl(&["disable", "--now", &name]).await?;
     std::fs::remove_file(&path).map_err(|source| BootstrapError::File { act: "remove", path, source })?;
+    point::behind(Effect::UnitRemove);
     systemctl(&["daemon-reload"]).await
 }
 
@@ -84,6 +87,7 @@ async fn systemctl(arguments: &[&str]) -> Result<(), BootstrapError> {
     let output = tokio::time::timeout(ANSWER, output).await;
     let output = output.map_err(|_| failed(format!("no answer within {} s", ANSWER.as_secs())))?;
     let output = output.map_err(|error| failed(error.to_string()))?;
+    point::behind(Effect::Systemctl);
     if output.status.success() {
         Ok(())
     } else {

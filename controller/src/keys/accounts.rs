@@ -277,7 +277,25 @@ pub fn removal(fleet: &FleetFolder, id: &str, now: u64) -> Result<String, KeysEr
     )
 }
 
-/// Forgets the account of `host` on this side: its key is gone, and nothing pushes it again.
+/// Withdraws the account of `host`: nothing pushes it again. Its key is still known, to have it removed by.
+///
+/// # Errors
+///
+/// [`KeysError`].
+pub fn withdraw(fleet: &FleetFolder, host: &HostUid) -> Result<(), KeysError> {
+    Ok(files::remove(&kept(fleet, host))?)
+}
+
+/// Whether `host` has an account that was not withdrawn.
+///
+/// # Errors
+///
+/// [`KeysError`].
+pub fn is_kept(fleet: &FleetFolder, host: &HostUid) -> Result<bool, KeysError> {
+    Ok(files::read(&kept(fleet, host))?.is_some())
+}
+
+/// Forgets the account of `host` on this side, with its key.
 ///
 /// # Errors
 ///
@@ -287,16 +305,19 @@ pub fn forget(fleet: &FleetFolder, host: &HostUid) -> Result<(), KeysError> {
     Ok(files::remove(&path(fleet, &format!("hosts/{host}")))?)
 }
 
-/// The public key of `host`'s account; `None` where it has none.
+/// The public key of `host`'s account; `None` where it has none, or it was forgotten.
 ///
 /// # Errors
 ///
 /// [`KeysError`].
 pub fn id(fleet: &FleetFolder, host: &HostUid) -> Result<Option<String>, KeysError> {
-    if files::read(&kept(fleet, host))?.is_none() {
-        return Ok(None);
+    match load(fleet, &format!("hosts/{host}")) {
+        Ok(pair) => Ok(Some(pair.public_key())),
+        Err(KeysError::File(FileError::System { source, .. })) if source.kind() == std::io::ErrorKind::NotFound => {
+            Ok(None)
+        }
+        Err(error) => Err(error),
     }
-    load(fleet, &format!("hosts/{host}")).map(|pair| Some(pair.public_key()))
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 //!
 //! Made once for a fleet, as a whole: in a folder beside it that is renamed when it is complete.
 
-use std::fs::Permissions;
+use std::fs::{File, Permissions};
 use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -18,9 +18,12 @@ use super::settings::Settings;
 use super::signing::{self, Signer};
 use super::{KeysError, files, jwt, keyring, root, tls};
 use crate::home::{FleetFolder, Home, private_folder};
+use crate::point::{self, Effect};
 
 /// Most bytes of all streams, in the configuration: above the sum of the bounded ones.
 const STORE_MAX: &str = "16GB";
+/// What the folder of a half-made fleet is called, before what tells it from others: no fleet can be called so.
+const DRAFT: &str = ".new-";
 
 /// How the broker is reached.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -112,23 +115,51 @@ impl InitError {
 pub fn init(home: &Home, wanted: &Wanted, now: Duration) -> Result<FleetFolder, InitError> {
     let folder = home.fleet(&wanted.fleet);
     check(wanted)?;
-    if folder.root().exists() {
-        return Err(InitError::Exists { fleet: wanted.fleet.clone(), path: folder.root().to_owned() });
-    }
     let place = |source| InitError::Place { path: folder.root().to_owned(), source };
     let fleets = home.root().join("fleets");
     private_folder(&fleets)?;
-    // A home of its own, so that the half-made fleet has the layout it will have in its place.
-    let beside = tempfile::Builder::new()
-        .prefix(".new-")
-        .permissions(Permissions::from_mode(0o700))
-        .tempdir_in(&fleets)
-        .map_err(place)?;
-    let draft = Home::at(beside.path().to_owned())?.fleet(&wanted.fleet);
+    remove_left_drafts(&fleets).map_err(place)?;
+    if folder.root().exists() {
+        return Err(InitError::Exists { fleet: wanted.fleet.clone(), path: folder.root().to_owned() });
+    }
+    let beside = Draft::new_in(&fleets).map_err(place)?;
+    let draft = Home::at(beside.folder.path().to_owned())?.fleet(&wanted.fleet);
     write(&draft, folder.root(), wanted, now)?;
     std::fs::rename(draft.root(), folder.root()).map_err(place)?;
     files::sync_folder(&fleets).map_err(place)?;
+    point::behind(Effect::FleetPlace);
     Ok(folder)
+}
+
+/// A home of its own, so that the half-made fleet has the layout it will have in its place. Gone when dropped.
+struct Draft {
+    folder: tempfile::TempDir,
+    /// Held as long as somebody works in it.
+    _lock: File,
+}
+
+impl Draft {
+    fn new_in(fleets: &Path) -> std::io::Result<Self> {
+        let mut draft = tempfile::Builder::new();
+        let folder = draft.prefix(DRAFT).permissions(Permissions::from_mode(0o700)).tempdir_in(fleets)?;
+        let lock = File::open(folder.path())?;
+        lock.lock()?;
+        point::behind(Effect::FleetDraft);
+        Ok(Self { folder, _lock: lock })
+    }
+}
+
+/// Removes what a run that was cut off left behind: it holds private keys. One that somebody works in stays.
+fn remove_left_drafts(fleets: &Path) -> std::io::Result<()> {
+    for entry in std::fs::read_dir(fleets)? {
+        let entry = entry?;
+        let is_draft = entry.file_name().to_string_lossy().starts_with(DRAFT);
+        if is_draft && File::open(entry.path())?.try_lock().is_ok() {
+            std::fs::remove_dir_all(entry.path())?;
+            point::behind(Effect::FileRemove);
+        }
+    }
+    Ok(())
 }
 
 fn check(wanted: &Wanted) -> Result<(), InitError> {

@@ -1,13 +1,13 @@
 //! Files others may not read, written whole or not at all.
 
-use std::fs::OpenOptions;
 use std::io::Write as _;
-use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use zeroize::Zeroizing;
 
 use crate::home::private_folder;
+use crate::point::{self, Effect};
 
 /// A file of the fleet's folder could not be used.
 #[derive(Debug, thiserror::Error)]
@@ -58,12 +58,18 @@ impl FileError {
 ///
 /// [`FileError`]; a file that was there is as it was.
 pub(super) fn create(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
-    if let Some(folder) = path.parent() {
-        private_folder(folder)?;
-    }
-    let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
-    let written = made.and_then(|mut file| file.write_all(bytes).and_then(|()| file.sync_all()));
-    written.map_err(|source| FileError::system("make", path, source))
+    let folder = path.parent().unwrap_or(Path::new("."));
+    private_folder(folder)?;
+    // Whole or not at all: half a key could be neither read nor made again.
+    let written = tempfile::NamedTempFile::new_in(folder).and_then(|mut file| {
+        file.write_all(bytes)?;
+        file.as_file().sync_all()?;
+        file.persist_noclobber(path)?;
+        sync_folder(folder)
+    });
+    written.map_err(|source| FileError::system("make", path, source))?;
+    point::behind(Effect::FileMake);
+    Ok(())
 }
 
 /// Puts `bytes` into the file `path`, 0600: beside it, synced, renamed over it.
@@ -80,7 +86,9 @@ pub(super) fn replace(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
         file.persist(path)?;
         sync_folder(folder)
     });
-    written.map_err(|source| FileError::system("write", path, source))
+    written.map_err(|source| FileError::system("write", path, source))?;
+    point::behind(Effect::FileReplace);
+    Ok(())
 }
 
 /// Removes the file `path`, where it is there.
@@ -90,8 +98,12 @@ pub(super) fn replace(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
 /// [`FileError::System`].
 pub(super) fn remove(path: &Path) -> Result<(), FileError> {
     match std::fs::remove_file(path) {
-        Err(source) if source.kind() != std::io::ErrorKind::NotFound => Err(FileError::system("remove", path, source)),
-        Ok(()) | Err(_) => Ok(()),
+        Ok(()) => {
+            point::behind(Effect::FileRemove);
+            Ok(())
+        }
+        Err(source) if source.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        Err(source) => Err(FileError::system("remove", path, source)),
     }
 }
 

@@ -7,6 +7,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use super::{KeysError, Settings, files, tls};
 use crate::home::FleetFolder;
+use crate::point::{self, Effect};
 
 /// Why there is no new certificate; the broker goes on with the one it has.
 #[derive(Debug, thiserror::Error)]
@@ -68,6 +69,7 @@ pub fn renew(fleet: &FleetFolder, now: Duration) -> Result<Renewed, RenewError> 
     let Some(pid) = running(fleet)? else { return Ok(Renewed::AtStart) };
     let number = pid.as_raw_nonzero().get();
     kill_process(pid, Signal::HUP).map_err(|source| RenewError::NotTold { pid: number, source })?;
+    point::behind(Effect::BrokerSignal);
     Ok(Renewed::Told(number))
 }
 

@@ -14,6 +14,7 @@ use replicator_protocol::ids::{Digest, HostUid};
 use rusqlite::{Connection, OptionalExtension as _, Transaction, TransactionBehavior, params};
 
 use crate::home::{HomeError, private_folder};
+use crate::point::{self, Effect};
 use crate::serve::store::Stored;
 use crate::serve::{Store, StoreError};
 pub use fleet_status::HostStatus;
@@ -91,6 +92,7 @@ impl Projections {
         let failed = |source| ProjectionsError::Sqlite { path: path.to_owned(), source };
         let mut connection = Connection::open(path).map_err(failed)?;
         prepare(&mut connection).map_err(failed)?;
+        point::behind(Effect::ProjectionsMake);
         Ok(Self { connection, path: path.to_owned() })
     }
 
@@ -114,6 +116,7 @@ impl Projections {
             }
             let moved = transaction.execute("UPDATE folded SET position = ?", [last.position]);
             moved.and_then(|_| transaction.commit()).map_err(failed)?;
+            point::behind(Effect::ProjectionsFold);
             count += page.len() as u64;
         }
     }

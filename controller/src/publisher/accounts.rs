@@ -11,6 +11,7 @@ use crate::home::FleetFolder;
 use crate::keys::KeysError;
 use crate::keys::accounts::{self, Member};
 use crate::link::{self, LinkError};
+use crate::point::{self, Effect};
 use crate::state;
 
 /// How long the broker may take to answer about an account.
@@ -85,17 +86,35 @@ pub async fn admit_host(folder: &FleetFolder, uid: &HostUid, nats_key: &str) -> 
     Ok(account.user_jwt)
 }
 
-/// Ends the host's account: what is connected through it is cut off, and its key is forgotten.
+/// Ends the host's account: what is connected through it is cut off, and its key is forgotten. Cut off, it is no
+/// account any more that anybody would push.
 ///
 /// # Errors
 ///
 /// [`AccountsError`]; run it again.
 pub async fn remove_host(folder: &FleetFolder, uid: &HostUid) -> Result<(), AccountsError> {
     let Some(id) = accounts::id(folder, uid)? else { return Ok(()) };
-    let request = accounts::removal(folder, &id, state::now() / 1000)?;
+    // First: from here on nobody pushes it again, and whoever is about to sees it gone afterwards.
+    accounts::withdraw(folder, uid)?;
     let client = link::connect(folder, Member::System).await?;
-    ask(&client, uid, DELETE.into(), request).await?;
+    remove(folder, &client, uid, &id).await?;
     Ok(accounts::forget(folder, uid)?)
+}
+
+/// Removes the account `id` from the broker, where it is there.
+async fn remove(folder: &FleetFolder, client: &Client, uid: &HostUid, id: &str) -> Result<(), AccountsError> {
+    // The broker refuses to remove what it does not hold.
+    if held(client, uid, id).await?.is_empty() {
+        return Ok(());
+    }
+    ask(client, uid, DELETE.into(), accounts::removal(folder, id, state::now() / 1000)?).await?;
+    point::behind(Effect::AccountRemove);
+    Ok(())
+}
+
+/// The account `id` as the broker holds it; empty where it does not.
+async fn held(client: &Client, uid: &HostUid, id: &str) -> Result<bytes::Bytes, AccountsError> {
+    request(client, uid, format!("$SYS.REQ.ACCOUNT.{id}.CLAIMS.LOOKUP"), String::new()).await
 }
 
 /// Pushes every host account kept in `folder` that the broker does not hold as it lies here; returns whose.
@@ -106,17 +125,24 @@ pub async fn remove_host(folder: &FleetFolder, uid: &HostUid) -> Result<(), Acco
 pub async fn push_missing(folder: &FleetFolder, client: &Client) -> Result<Vec<HostUid>, AccountsError> {
     let mut pushed = Vec::new();
     for (uid, id, token) in accounts::kept_accounts(folder)? {
-        let held = request(client, &uid, format!("$SYS.REQ.ACCOUNT.{id}.CLAIMS.LOOKUP"), String::new()).await?;
-        if held != token.as_bytes() {
-            push(client, &uid, &token).await?;
+        if held(client, &uid, &id).await? == token.as_bytes() {
+            continue;
+        }
+        push(client, &uid, &token).await?;
+        if accounts::is_kept(folder, &uid)? {
             pushed.push(uid);
+        } else {
+            // Withdrawn meanwhile, and perhaps removed just before it was pushed: no retired host comes back.
+            remove(folder, client, &uid, &id).await?;
         }
     }
     Ok(pushed)
 }
 
 async fn push(client: &Client, uid: &HostUid, token: &str) -> Result<(), AccountsError> {
-    ask(client, uid, UPDATE.into(), token.to_owned()).await
+    ask(client, uid, UPDATE.into(), token.to_owned()).await?;
+    point::behind(Effect::AccountPush);
+    Ok(())
 }
 
 /// Sends `body` and expects the broker's yes.

@@ -12,6 +12,7 @@ use crate::home::FleetFolder;
 use crate::keys::Keyrings;
 use crate::keys::accounts::Member;
 use crate::link;
+use crate::point::{self, Effect};
 
 /// A connection over which declarations are published and reports are read.
 pub struct Publisher {
@@ -147,5 +148,6 @@ async fn stream(context: &Context, name: &str, subject: &str) -> Result<Stream<(
 async fn publish(context: &Context, subject: String, envelope: &Bytes) -> Result<(), PublishError> {
     let failed = |source| PublishError::NotAcknowledged { subject: subject.clone(), source };
     context.publish(subject.clone(), envelope.clone()).await.map_err(failed)?.await.map_err(failed)?;
+    point::behind(Effect::MessagePublish);
     Ok(())
 }

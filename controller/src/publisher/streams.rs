@@ -15,6 +15,8 @@ use replicator_protocol::subjects;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::point::{self, Effect};
+
 /// Declarations kept for each host: enough to see what came before.
 const DECLARATIONS_KEPT: i64 = 8;
 /// Batches kept for each host; above it that host alone is refused, and keeps them in its own ledger.
@@ -212,12 +214,14 @@ pub async fn ensure(client: &Client, wanted: &[Config]) -> Result<Ensured, Strea
             Some(fields) => {
                 let updated = context.update_stream(wanted.clone()).await;
                 updated.map_err(|source| StreamsError::Update { name: name.clone(), source })?;
+                point::behind(Effect::StreamUpdate);
                 ensured.corrected.push(Corrected { name: name.clone(), fields });
                 told = self::told(&context, &name).await?;
             }
             None => {
                 let made = context.create_stream(wanted.clone()).await;
                 made.map_err(|source| StreamsError::Make { name: name.clone(), source })?;
+                point::behind(Effect::StreamMake);
                 ensured.made.push(name.clone());
                 told = self::told(&context, &name).await?;
             }

@@ -21,6 +21,7 @@ use super::metrics::Metrics;
 use super::store::{Incoming, Store, StoreError};
 use crate::home::FleetFolder;
 use crate::keys::{Keyrings, KeysError, certificates};
+use crate::point::{self, Effect};
 use crate::publisher::{PublishError, publish};
 use crate::state;
 
@@ -102,7 +103,9 @@ async fn bind(client: &Client) -> Result<PullConsumer, RoundError> {
         ..pull::Config::default()
     };
     let bound = jetstream::new(client.clone()).create_consumer_on_stream(config, subjects::EVENTS).await;
-    bound.map_err(|error| RoundError::Fetch(error.into()))
+    let bound = bound.map_err(|error| RoundError::Fetch(error.into()))?;
+    point::behind(Effect::ConsumerMake);
+    Ok(bound)
 }
 
 async fn round(parts: &Parts, consumer: &PullConsumer) -> Result<(), RoundError> {
@@ -125,6 +128,7 @@ async fn round(parts: &Parts, consumer: &PullConsumer) -> Result<(), RoundError>
     }
     for message in &messages {
         message.ack().await.map_err(RoundError::Fetch)?;
+        point::behind(Effect::BatchAcknowledge);
     }
     parts.metrics.round();
     Ok(())

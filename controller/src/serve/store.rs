@@ -12,6 +12,7 @@ use rusqlite::{Connection, OpenFlags, OptionalExtension as _, Transaction, Trans
 
 use super::chain::{self, Fault, Head};
 use crate::home::{HomeError, private_folder};
+use crate::point::{self, Effect};
 
 mod fills;
 
@@ -152,6 +153,7 @@ impl Store {
             connection.execute_batch(fills::SCHEMA)
         };
         prepare().map_err(failed)?;
+        point::behind(Effect::StoreOpen);
         Ok(Self { connection: Mutex::new(connection), path: path.to_owned() })
     }
 
@@ -187,7 +189,9 @@ impl Store {
             transaction.commit()?;
             Ok(kept)
         };
-        append().map_err(|source| self.failed("write", source))
+        let kept = append().map_err(|source| self.failed("write", source))?;
+        point::behind(Effect::BatchStore);
+        Ok(kept)
     }
 
     /// The head of the chain each host spoke of last, by host.
@@ -267,7 +271,9 @@ impl Store {
         let query = "INSERT INTO heartbeats (host, received, envelope) VALUES (?, ?, ?)
             ON CONFLICT (host) DO UPDATE SET received = excluded.received, envelope = excluded.envelope";
         let kept = self.lock().execute(query, params![host.as_str(), now, &envelope[..]]);
-        kept.map(|_| ()).map_err(|source| self.failed("write", source))
+        kept.map_err(|source| self.failed("write", source))?;
+        point::behind(Effect::HeartbeatKeep);
+        Ok(())
     }
 
     /// The last heartbeat of each host, with when it came.

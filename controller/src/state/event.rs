@@ -25,7 +25,7 @@ pub enum Event {
         /// The signed certificate envelope.
         certificate: Blob,
     },
-    /// An agent was set up on the machine.
+    /// An agent is set up on the machine: recorded first, so that whoever comes next knows where to look for it.
     AgentSetUp {
         /// What keeps it running: `systemd` or `detached`.
         supervisor: Supervisor,
@@ -60,6 +60,11 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         said: Option<Said>,
     },
+    /// Nothing more is declared for the host: what is left is to end its agent and its account.
+    RetirementBegun {
+        /// Its number.
+        uid: HostUid,
+    },
     /// The host is gone, its account with it.
     HostRetired {
         /// Its number.
@@ -82,6 +87,7 @@ impl Event {
             Self::DeclarationIssued { position, .. } => format!("issued declaration {}", position.sequence),
             Self::DeclarationPublished { position } => format!("published declaration {}", position.sequence),
             Self::ApplySeen { position, .. } => format!("saw the report on declaration {}", position.sequence),
+            Self::RetirementBegun { .. } => "began to retire the host".into(),
             Self::HostRetired { .. } => "retired the host".into(),
         }
     }
@@ -126,8 +132,8 @@ impl Said {
 }
 
 /// The form in which entries are written. Those of form 1, which does not tell where a host said what it reported,
-/// are read as they are.
-pub const FORM: u32 = 2;
+/// and of form 2, which knows no beginning of a retirement, are read as they are.
+pub const FORM: u32 = 3;
 
 /// One object of a log: of a host's, unless said otherwise.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

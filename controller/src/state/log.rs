@@ -1,6 +1,7 @@
 //! A log, of one host or of the fleet: read whole, appended to one event at a time, by whoever is first.
 
 use std::marker::PhantomData;
+use std::time::Duration;
 
 use replicator_protocol::ids::HostId;
 use serde::Deserialize;
@@ -15,6 +16,8 @@ use crate::home::Home;
 
 /// The folder of the fleet's own log, beside those of the hosts: no host can be called so.
 const FLEET: &str = "_fleet";
+/// Longest pause after a lost race: several times what an append takes.
+const AGAIN: Duration = Duration::from_millis(200);
 /// The hint for a log that is not as it was written.
 const RESTORE: &str = "restore the state folder from a backup";
 
@@ -236,7 +239,11 @@ impl<S: Fold> Log<S> {
             let history = self.read().await?;
             let Some(event) = event(&history.state)? else { return Ok(()) };
             match self.append(history, event, at).await {
-                Err(LogError::Lost { .. }) if attempt < attempts => attempt += 1,
+                Err(LogError::Lost { .. }) if attempt < attempts => {
+                    // Not all at once again: of many who try, each would lose most of the time.
+                    tokio::time::sleep(AGAIN.mul_f64(random())).await;
+                    attempt += 1;
+                }
                 ended => return Ok(ended.map(drop)?),
             }
         }
@@ -274,6 +281,11 @@ impl<S: Fold> Log<S> {
     fn folder(&self) -> String {
         format!("{}/{}/log", self.app, self.name)
     }
+}
+
+/// Between 0 and 1.
+fn random() -> f64 {
+    f64::from(getrandom::u32().unwrap_or_default()) / f64::from(u32::MAX)
 }
 
 fn object(number: u64) -> String {

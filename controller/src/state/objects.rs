@@ -12,6 +12,7 @@ use zeroize::Zeroizing;
 
 use super::seal::{CannotOpen, DataKey, DataKeyError};
 use crate::home::{self, HomeError};
+use crate::point::{self, Effect};
 
 /// A store of encrypted objects.
 #[derive(Clone)]
@@ -102,7 +103,10 @@ impl Objects {
         let sealed = self.key.seal(&self.place(path), plain)?;
         let options = PutOptions::from(PutMode::Create);
         match self.store.put_opts(&Path::from(path), sealed.into(), options).await {
-            Ok(_) => Ok(Created::Made),
+            Ok(_) => {
+                point::behind(Effect::ObjectCreate);
+                Ok(Created::Made)
+            }
             Err(object_store::Error::AlreadyExists { .. }) => Ok(Created::Taken),
             Err(source) => Err(ObjectsError::Store { act: "create", path: path.into(), source }),
         }

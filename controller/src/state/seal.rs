@@ -12,6 +12,8 @@ use chacha20poly1305::aead::{Aead as _, KeyInit as _, Payload};
 use chacha20poly1305::{XChaCha20Poly1305, XNonce};
 use zeroize::Zeroizing;
 
+use crate::point::{self, Effect};
+
 /// Separates these ciphertexts from every other use of the same key.
 const LABEL: &str = "replicator object v1";
 /// First byte of every object: the form of what follows.
@@ -138,7 +140,11 @@ fn make_once(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     beside.write_all(bytes)?;
     beside.as_file().sync_all()?;
     match beside.persist_noclobber(path) {
-        Ok(_) => std::fs::File::open(folder)?.sync_all(),
+        Ok(_) => {
+            std::fs::File::open(folder)?.sync_all()?;
+            point::behind(Effect::DataKeyMake);
+            Ok(())
+        }
         Err(error) if error.error.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
         Err(error) => Err(error.error),
     }

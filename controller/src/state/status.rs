@@ -22,6 +22,8 @@ pub enum Status {
     Defined,
     /// It has a certificate.
     Admitted,
+    /// Nothing more is declared for it; its agent and its account go.
+    Retiring,
     /// It is gone. It may be defined again, under another number.
     Retired,
 }
@@ -32,6 +34,7 @@ impl std::fmt::Display for Status {
             Self::Unknown => "unknown",
             Self::Defined => "defined",
             Self::Admitted => "admitted",
+            Self::Retiring => "retiring",
             Self::Retired => "retired",
         })
     }
@@ -105,7 +108,7 @@ impl Fold for HostState {
                 }
                 Ok(Self { status: Status::Defined, identity: Some((fleet.clone(), uid.clone())), ..Self::default() })
             }
-            (Event::HostDefined { .. }, Status::Defined | Status::Admitted) => {
+            (Event::HostDefined { .. }, Status::Defined | Status::Admitted | Status::Retiring) => {
                 Err(illegal("the host has a number already"))
             }
             (Event::HostAdmitted { certificate }, Status::Defined | Status::Admitted) => {
@@ -126,25 +129,39 @@ impl Fold for HostState {
                 let reported = Reported { position: *position, report, said: said.clone(), at: entry.at };
                 self.after_report(reported).map_err(|because| illegal(&because))
             }
-            (Event::HostRetired { uid }, Status::Defined | Status::Admitted) => {
-                if self.identity.as_ref().is_none_or(|(_, ours)| ours != uid) {
-                    return Err(illegal("the host has another number"));
-                }
+            (Event::RetirementBegun { uid }, Status::Defined | Status::Admitted) if self.is(uid) => Ok(Self {
+                // No declaration stays: none of a host that goes is published again.
+                status: Status::Retiring,
+                identity: self.identity,
+                agent: self.agent,
+                known: self.known,
+                ..Self::default()
+            }),
+            (Event::HostRetired { uid }, Status::Defined | Status::Admitted | Status::Retiring) if self.is(uid) => {
                 Ok(Self { status: Status::Retired, identity: self.identity, ..Self::default() })
             }
             (
-                Event::HostAdmitted { .. } | Event::AgentSetUp { .. } | Event::HostRetired { .. },
-                Status::Unknown | Status::Retired,
-            ) => Err(illegal(&format!("the host is {status}"))),
+                Event::RetirementBegun { .. } | Event::HostRetired { .. },
+                Status::Defined | Status::Admitted | Status::Retiring,
+            ) => Err(illegal("it is of another number, or begun already")),
             (
+                Event::HostAdmitted { .. } | Event::AgentSetUp { .. },
+                Status::Unknown | Status::Retiring | Status::Retired,
+            )
+            | (Event::RetirementBegun { .. } | Event::HostRetired { .. }, Status::Unknown | Status::Retired)
+            | (
                 Event::DeclarationIssued { .. } | Event::DeclarationPublished { .. } | Event::ApplySeen { .. },
-                Status::Unknown | Status::Defined | Status::Retired,
+                Status::Unknown | Status::Defined | Status::Retiring | Status::Retired,
             ) => Err(illegal(&format!("the host is {status}"))),
         }
     }
 }
 
 impl HostState {
+    fn is(&self, uid: &HostUid) -> bool {
+        self.identity.as_ref().is_some_and(|(_, ours)| ours == uid)
+    }
+
     /// The declaration issued last.
     pub fn last_issued(&self) -> Option<&Issued> {
         self.issued.last_key_value().map(|(_, issued)| issued)

@@ -3,6 +3,7 @@
 use rusqlite::params;
 
 use super::{Store, StoreError};
+use crate::point::{self, Effect};
 use crate::publisher::streams::Fill;
 
 pub(super) const SCHEMA: &str = "
@@ -22,7 +23,9 @@ impl Store {
         let kept = fills
             .iter()
             .try_for_each(|fill| connection.execute(query, params![fill.stream, now, fill.bytes, fill.room]).map(drop));
-        kept.map_err(|source| self.failed("write", source))
+        kept.map_err(|source| self.failed("write", source))?;
+        point::behind(Effect::FillKeep);
+        Ok(())
     }
 
     /// How full each stream was, by name, with when that was seen.

@@ -200,3 +200,18 @@ async fn retired_host_is_defined_again_under_another_number_only() {
     let again = Event::HostDefined { fleet: FleetName::parse("f").unwrap(), uid };
     assert_eq!(log.append(history, again, 6).await.unwrap().state.status, Status::Defined);
 }
+
+#[tokio::test]
+async fn host_that_goes_is_declared_nothing_and_ends_retired() {
+    let (_folder, objects) = fixture();
+    let log = log(&objects, "a@x");
+    let uid = || HostUid::parse(UID).unwrap();
+    let begun = Event::RetirementBegun { uid: uid() };
+    let history = after(&log, vec![defined(), admitted(), issued(&declaration(1, &[])), begun.clone()]).await;
+    assert_eq!((history.state.status, history.state.last_issued()), (Status::Retiring, None));
+    for illegal in [begun, issued(&declaration(2, &[])), admitted(), defined()] {
+        assert!(matches!(log.append(history.clone(), illegal, 6).await, Err(LogError::Illegal { .. })));
+    }
+    let gone = log.append(history, Event::HostRetired { uid: uid() }, 6).await.unwrap();
+    assert_eq!(gone.state.status, Status::Retired);
+}

@@ -1,0 +1,260 @@
+//! Cut off behind any of its effects, a verb of the controller goes on when it is run again: the same state as if it
+//! had never been cut off, nothing twice, and logs that verify.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+
+use replicator::home::{FleetFolder, Home};
+use replicator::keys::accounts::{self, Member};
+use replicator::link;
+use replicator::point::Effect;
+use replicator::publisher::accounts::push_missing;
+use replicator::state::{Entry, Event, HostState, Status};
+use replicator_host_agent::config::Layout;
+use replicator_host_agent::ledger::Reader;
+use replicator_lab::fleet::binary;
+use replicator_lab::nats::Broker;
+use replicator_lab::verb::{Ended, Verb, ended};
+
+/// Hosts at once: most of the time is waiting for agents.
+const HOSTS: usize = 8;
+
+/// What all hosts of a test share.
+struct Bed {
+    broker: Broker,
+    /// Points behind which a verb was cut off.
+    struck: Mutex<BTreeSet<String>>,
+    next: AtomicU32,
+}
+
+/// One host, whose verbs are cut off.
+struct Host {
+    bed: Arc<Bed>,
+    machine: tempfile::TempDir,
+    name: String,
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        for pid in agents(self.machine.path()) {
+            let Some(pid) = rustix::process::Pid::from_raw(pid) else { continue };
+            // Gone already is as good.
+            let _gone = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+        }
+    }
+}
+
+/// The agents that run under `root`.
+fn agents(root: &Path) -> Vec<i32> {
+    let arguments = format!("\0--root\0{}\0run\0", root.display());
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir("/proc").unwrap().flatten() {
+        let Ok(pid) = entry.file_name().to_string_lossy().parse::<i32>() else { continue };
+        let said = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
+        found.extend(String::from_utf8_lossy(&said).ends_with(&arguments).then_some(pid));
+    }
+    found
+}
+
+/// Host accounts that the broker holds, beside those it starts with.
+fn held_accounts(fleet: &FleetFolder) -> BTreeSet<String> {
+    let configuration = std::fs::read_to_string(fleet.broker().join("nats.conf")).unwrap();
+    let files = std::fs::read_dir(fleet.broker().join("resolver")).unwrap().flatten();
+    let names = files.filter_map(|file| Some(file.file_name().to_str()?.strip_suffix(".jwt")?.to_owned()));
+    names.filter(|name| !configuration.contains(name.as_str())).collect()
+}
+
+impl Host {
+    fn verb(&self, verb: &str) -> Verb {
+        let home = self.bed.broker.home.root().to_owned();
+        let (machine, agent) = (self.machine.path().to_owned(), binary("replicator-host-agent").unwrap());
+        Verb { home, host: self.name.clone(), machine, agent, verb: verb.into() }
+    }
+
+    /// Cuts the verb off behind its `nth` effect; whether there was one. Then does what `serve` does meanwhile.
+    async fn cut(&self, verb: &str, nth: u32) -> bool {
+        let ended = self.verb(verb).process(&format!("any#{nth}")).await.unwrap();
+        assert!(ended.done || ended.cut.is_some(), "{verb}: {}", ended.said);
+        let system = link::connect(&self.bed.broker.fleet, Member::System).await.unwrap();
+        push_missing(&self.bed.broker.fleet, &system).await.unwrap();
+        let was_cut = ended.cut.is_some();
+        self.bed.struck.lock().unwrap().extend(ended.cut);
+        was_cut
+    }
+
+    async fn done(&self, verb: &str, after: &str) -> Ended {
+        let ended = self.verb(verb).process("").await.unwrap();
+        assert!(ended.done, "{verb} after {after}: {}", ended.said);
+        ended
+    }
+
+    /// The entries since the host was defined last, and what all of them add up to.
+    async fn history(&self) -> (Vec<Entry>, HostState) {
+        let history = self.verb("").log().unwrap().read().await.unwrap();
+        let since = history.entries.iter().rposition(|entry| matches!(entry.event, Event::HostDefined { .. }));
+        (history.entries[since.unwrap()..].to_vec(), history.state)
+    }
+
+    async fn is_up(&self, after: &str) {
+        let (entries, state) = self.history().await;
+        assert_eq!(state.status, Status::Admitted, "{after}");
+        let set_up = entries.iter().filter(|entry| matches!(entry.event, Event::AgentSetUp { .. })).count();
+        assert_eq!(set_up, 1, "{after}");
+        let (issued, reported) = (state.last_issued().unwrap(), state.reported.as_ref().unwrap());
+        assert!(issued.published && reported.position == issued.position, "{after}");
+        assert_eq!(state.known.len(), 1, "{after}");
+        assert!(self.verb("").folder().is_dir(), "{after}");
+        assert_eq!(agents(self.machine.path()).len(), 1, "{after}: one agent runs");
+        let fleet = &self.bed.broker.fleet;
+        let uid = &state.identity.as_ref().unwrap().1;
+        let account = accounts::id(fleet, uid).unwrap().unwrap();
+        assert!(held_accounts(fleet).contains(&account), "{after}: the broker knows its account");
+        let ledger = Reader::open(&Layout::new(self.machine.path()).ledger()).unwrap().unwrap();
+        ledger.verify().unwrap();
+    }
+
+    async fn is_down(&self, after: &str) {
+        let (entries, state) = self.history().await;
+        assert_eq!(state.status, Status::Retired, "{after}");
+        let begun = entries.iter().filter(|entry| matches!(entry.event, Event::RetirementBegun { .. })).count();
+        assert_eq!(begun, 1, "{after}");
+        assert!(!self.verb("").folder().exists(), "{after}: what was declared is gone");
+        assert_eq!(agents(self.machine.path()), [0; 0], "{after}: no agent runs");
+        assert!(!Layout::new(self.machine.path()).state().exists(), "{after}: nothing of the agent's is left");
+        let (_, uid) = state.identity.unwrap();
+        assert_eq!(accounts::id(&self.bed.broker.fleet, &uid).unwrap(), None, "{after}: its account is forgotten");
+    }
+
+    /// One life, each verb of it cut off behind its `nth` effect. Whether any was.
+    async fn lives(&self, nth: u32) -> bool {
+        let after = |verb: &str| format!("{verb} was cut off behind effect {nth}");
+        let mut any = self.cut("up", nth).await;
+        self.done("up", &after("up")).await;
+        self.is_up(&after("up")).await;
+        any |= self.cut("converge", nth).await;
+        self.done("converge", &after("converge")).await;
+        self.is_up(&after("converge")).await;
+        any |= self.cut("down", nth).await;
+        // Whoever comes next finishes it, also one who wants the host up.
+        if nth.is_multiple_of(2) {
+            self.done("up", &after("down")).await;
+            self.is_up(&after("down")).await;
+        }
+        self.done("down", &after("down")).await;
+        self.is_down(&after("down")).await;
+        any
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn host_that_was_cut_off_goes_up_and_down_all_the_same() {
+    let broker = Broker::start().await.unwrap();
+    let bed = Arc::new(Bed { broker, struck: Mutex::default(), next: AtomicU32::new(1) });
+    let host = |number: usize| {
+        let machine = tempfile::tempdir().unwrap();
+        Host { bed: Arc::clone(&bed), machine, name: format!("host-{number}") }
+    };
+    // What is made once for a whole fleet is made here, so that the lives that follow have the same effects.
+    assert!(!host(HOSTS).lives(0).await, "the control: nothing was cut off");
+    let mut hosts = tokio::task::JoinSet::new();
+    for number in 0..HOSTS {
+        let host = host(number);
+        hosts.spawn(async move { while host.lives(host.bed.next.fetch_add(1, Ordering::SeqCst)).await {} });
+    }
+    while let Some(ended) = hosts.join_next().await {
+        ended.unwrap();
+    }
+    let fleet = &bed.broker.fleet;
+    assert_eq!(held_accounts(fleet), BTreeSet::new(), "no retired host can come back");
+    let struck = bed.struck.lock().unwrap();
+    let never: Vec<_> = [
+        Effect::FileMake,
+        Effect::FileReplace,
+        Effect::FileRemove,
+        Effect::ObjectCreate,
+        Effect::AccountPush,
+        Effect::AccountRemove,
+        Effect::MessagePublish,
+        Effect::EnrolmentStart,
+        Effect::EnrolmentSend,
+        Effect::AgentLog,
+        Effect::AgentStart,
+        Effect::AgentNumber,
+        Effect::AgentEnd,
+        Effect::AgentForget,
+    ]
+    .iter()
+    .filter(|effect| !struck.contains(effect.as_str()))
+    .collect();
+    assert_eq!(never, [] as [&Effect; 0], "the control: each of these was struck; {struck:?}");
+}
+
+/// The program, cut off as `cut` says.
+async fn replicator(home: &Path, arguments: &[&str], cut: &str) -> Ended {
+    let mut command = tokio::process::Command::new(binary("replicator").unwrap());
+    command.args(arguments).env("REPLICATOR_HOME", home).env("REPLICATOR_CUT", cut).env("NO_COLOR", "1");
+    ended(command).await.unwrap()
+}
+
+/// Every file below `folder`, by its path.
+fn files(folder: &Path) -> BTreeSet<String> {
+    let mut all = BTreeSet::new();
+    for entry in std::fs::read_dir(folder).unwrap().flatten() {
+        let path = entry.path();
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if path.is_dir() {
+            all.extend(files(&path).into_iter().map(|below| format!("{name}/{below}")));
+        }
+        all.insert(name);
+    }
+    all
+}
+
+#[tokio::test]
+async fn fleet_whose_making_was_cut_off_is_made_whole_and_leaves_no_key_behind() {
+    let folder = tempfile::tempdir().unwrap();
+    let init = ["broker", "init", "--fleet", "lab", "--listen", "127.0.0.1:4222", "--name", "broker.lab"];
+    let whole = folder.path().join("whole");
+    assert!(replicator(&whole, &init, "").await.done);
+    let mut struck = BTreeSet::new();
+    for nth in 1.. {
+        let home = folder.path().join(nth.to_string());
+        let Some(cut) = replicator(&home, &init, &format!("any#{nth}")).await.cut else { break };
+        let again = replicator(&home, &init, "").await;
+        let stands = cut == Effect::FleetPlace.as_str();
+        assert!(again.done != stands, "{cut}: {}", again.said);
+        assert!(!stands || again.said.contains("was set up already"), "{cut}: {}", again.said);
+        assert_eq!(files(&home), files(&whole), "behind effect {nth}, {cut}");
+        struck.insert(cut);
+    }
+    assert!(struck.contains(Effect::FleetDraft.as_str()) && struck.contains(Effect::FleetPlace.as_str()));
+}
+
+#[tokio::test]
+async fn secret_whose_setting_was_cut_off_is_set_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let value = folder.path().join("value");
+    std::fs::write(&value, "planted-value\n").unwrap();
+    let set = async |home: &Path, cut: &str| {
+        let mut command = tokio::process::Command::new("sh");
+        command.args(["-c", "exec \"$0\" secrets set token --app lab < \"$1\""]);
+        command.arg(binary("replicator").unwrap()).arg(&value);
+        command.env("REPLICATOR_HOME", home).env("REPLICATOR_CUT", cut);
+        ended(command).await.unwrap()
+    };
+    let mut struck = Vec::new();
+    for nth in 1.. {
+        let home = folder.path().join(nth.to_string());
+        let Some(cut) = set(&home, &format!("any#{nth}")).await.cut else { break };
+        let again = set(&home, "").await;
+        assert!(again.done, "{cut}: {}", again.said);
+        let home = Home::at(home).unwrap();
+        let objects = std::fs::read_dir(home.secrets().join("lab/token")).unwrap().count();
+        assert_eq!(objects, 1, "behind {cut}");
+        struck.push(cut);
+    }
+    let points = [Effect::DataKeyMake, Effect::FolderMake, Effect::ObjectCreate].map(Effect::as_str);
+    assert!(struck.ends_with(&points.map(str::to_owned)), "{struck:?}");
+}
