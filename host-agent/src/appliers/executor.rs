@@ -5,6 +5,7 @@ mod paths;
 mod probing;
 mod removing;
 mod steps;
+mod sweeping;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -61,6 +62,9 @@ impl Executor {
         let begun = self.clock.monotonic_time();
         let ledger = self.tools.ledger.state().resources;
         let resources = &in_force.declaration.resources;
+        if depth == Depth::Full {
+            sweeping::sweep(&self.tools, resources, &ledger);
+        }
         let wanted = observing::wanted(&self.tools, resources);
         let observed = observing::observe(&self.tools, resources, &ledger, depth).await;
         let left = Paths { tools: &self.tools, ledger: &ledger }.left(resources);

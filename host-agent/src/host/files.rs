@@ -1,5 +1,6 @@
 //! Files and folders: looked at without following links, written whole or not at all.
 
+use std::ffi::OsStr;
 use std::fs::{self, File, Permissions};
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, fchown};
@@ -11,6 +12,12 @@ use super::point::{Effect, around};
 const READ_MAX: u64 = 64 * 1024 * 1024;
 /// Most links followed from one to the next, as the kernel does.
 const LINKS_MAX: u32 = 40;
+/// What a file on its way into its place is called: this, random letters and digits, and [`PART`].
+const OURS: &str = ".replicator-";
+/// See [`OURS`].
+const PART: &str = ".part";
+/// How many random letters and digits.
+const RANDOM: usize = 16;
 /// Bits of a mode that are compared and set.
 const MODE_BITS: u32 = 0o7777;
 
@@ -124,11 +131,14 @@ fn is_turnable(path: &Path, follow: u32) -> io::Result<bool> {
 pub fn write(path: &Path, bytes: &[u8], ownership: Ownership) -> io::Result<()> {
     let folder = path.parent().ok_or_else(|| io::Error::other("the path has no folder"))?;
     around(Effect::FileWrite, || {
-        let mut beside = tempfile::Builder::new().prefix(".replicator-").tempfile_in(folder)?;
-        beside.write_all(bytes)?;
-        fchown(beside.as_file(), Some(ownership.uid), Some(ownership.gid))?;
-        beside.as_file().set_permissions(Permissions::from_mode(ownership.mode))?;
-        beside.as_file().sync_all()?;
+        let mut beside = part().tempfile_in(folder)?;
+        hold(beside.as_file());
+        around(Effect::FilePart, || {
+            beside.write_all(bytes)?;
+            fchown(beside.as_file(), Some(ownership.uid), Some(ownership.gid))?;
+            beside.as_file().set_permissions(Permissions::from_mode(ownership.mode))?;
+            beside.as_file().sync_all()
+        })?;
         beside.persist(path).map_err(|error| error.error)?;
         sync(folder)
     })
@@ -143,9 +153,9 @@ pub fn write(path: &Path, bytes: &[u8], ownership: Ownership) -> io::Result<()> 
 pub fn link(path: &Path, other: &Path) -> io::Result<()> {
     let folder = other.parent().ok_or_else(|| io::Error::other("the path has no folder"))?;
     around(Effect::FileLink, || {
-        let beside =
-            tempfile::Builder::new().prefix(".replicator-").make_in(folder, |beside| fs::hard_link(path, beside));
-        match beside {
+        let file = File::open(path)?;
+        hold(&file);
+        match part().make_in(folder, |beside| fs::hard_link(path, beside)) {
             Ok(beside) => {
                 // Renaming one name of a file over another name of it leaves both (POSIX): the drop removes one.
                 fs::rename(beside.path(), other)?;
@@ -155,6 +165,46 @@ pub fn link(path: &Path, other: &Path) -> io::Result<()> {
             Err(error) => Err(error),
         }
     })
+}
+
+/// A file on its way into its place; it goes when it is dropped, but not when the agent dies.
+fn part() -> tempfile::Builder<'static, 'static> {
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(OURS).suffix(PART).rand_bytes(RANDOM);
+    builder
+}
+
+/// Says, as long as the file is open, that a write is under way. Where locks are not to be had the sweep has none
+/// either, and leaves what it finds.
+fn hold(file: &File) {
+    let _ = file.try_lock();
+}
+
+/// Removes from `folder` what writes that were cut off have left, and says how much. A write that is under way, in
+/// this process or another, keeps its file.
+///
+/// # Errors
+///
+/// The file system's; some may be left.
+pub fn sweep(folder: &Path) -> io::Result<usize> {
+    let mut swept = 0;
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        if !is_part(&entry.file_name()) || !entry.file_type()?.is_file() {
+            continue;
+        }
+        let file = File::open(entry.path())?;
+        if file.try_lock().is_ok() {
+            remove(&entry.path())?;
+            swept += 1;
+        }
+    }
+    Ok(swept)
+}
+
+fn is_part(name: &OsStr) -> bool {
+    let random = name.to_str().and_then(|name| name.strip_prefix(OURS)?.strip_suffix(PART));
+    random.is_some_and(|random| random.len() == RANDOM && random.bytes().all(|byte| byte.is_ascii_alphanumeric()))
 }
 
 fn copy(path: &Path, other: &Path) -> io::Result<()> {
@@ -244,6 +294,25 @@ mod tests {
         assert_eq!(read(&path).unwrap(), b"two");
         assert_eq!(look(&path).unwrap().unwrap().ownership, own_ids(0o600));
         assert_eq!(entries(folder.path()).unwrap(), 1);
+    }
+
+    #[test]
+    fn what_a_write_left_is_swept_and_nothing_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        let theirs = [".replicator-notes", ".replicator-0123456789abcdef", "replicator-0123456789abcdef.part"];
+        for name in theirs.iter().chain(&[".replicator-0123456789-bcdef.part"]) {
+            fs::write(at(name), "theirs").unwrap();
+        }
+        fs::create_dir(at(".replicator-0123456789abcdef.part")).unwrap();
+        std::os::unix::fs::symlink(at(theirs[0]), at(".replicator-fedcba9876543210.part")).unwrap();
+        let under_way = part().tempfile_in(folder.path()).unwrap();
+        hold(under_way.as_file());
+        let before = entries(folder.path()).unwrap();
+        let (_, left) = part().tempfile_in(folder.path()).unwrap().keep().unwrap();
+        assert_eq!(sweep(folder.path()).unwrap(), 1);
+        assert!(!left.exists() && under_way.path().exists());
+        assert_eq!(entries(folder.path()).unwrap(), before);
     }
 
     #[test]

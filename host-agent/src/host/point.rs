@@ -27,6 +27,7 @@ macro_rules! effects {
 
 effects! {
     FileWrite = "file.write",
+    FilePart = "file.part",
     FileLink = "file.link",
     FileOwn = "file.own",
     FileRemove = "file.remove",

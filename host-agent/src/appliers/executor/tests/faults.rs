@@ -14,6 +14,7 @@ type Named = Vec<(&'static str, wire::resource::Kind)>;
 /// The effects of files and folders.
 const EFFECTS: &[Effect] = &[
     Effect::FileWrite,
+    Effect::FilePart,
     Effect::FileLink,
     Effect::FileOwn,
     Effect::FileRemove,
@@ -132,9 +133,12 @@ fn found(bench: &Bench) {
     fs::set_permissions(bench.path("folder"), fs::Permissions::from_mode(0o755)).unwrap();
 }
 
+fn file(file: wire::File) -> wire::resource::Kind {
+    wire::resource::Kind::File(file)
+}
+
 /// Something of everything, in the turn of `content`.
 fn declared(bench: &Bench, content: &str) -> Named {
-    let file = |file: wire::File| wire::resource::Kind::File(file);
     let mode = if content == "one" { 0o600 } else { 0o640 };
     let generation = u64::try_from(content.len()).unwrap();
     vec![
@@ -170,11 +174,29 @@ async fn removal_that_fails_or_dies_leaves_nothing_in_doubt() {
 #[tokio::test]
 async fn what_a_failed_write_left_is_no_drift() {
     let mut bench = Bench::new();
-    let [one, two] = ["one", "two"].map(|content| vec![("a", wire::resource::Kind::File(bench.file("a", content)))]);
+    let [one, two] = ["one", "two"].map(|content| vec![("a", file(bench.file("a", content)))]);
     bench.converges(one, "the start").await;
     assert!(bench.meets(two.clone(), "file.write.after:error").await);
     let in_force = bench.in_force_as(two);
     let look = bench.executor.look(&in_force, Depth::Full, &|| false).await.unwrap().unwrap();
     let reasons: Vec<_> = look.results[0].reasons.iter().map(|reason| reason.code()).collect();
     assert_eq!(reasons, [ReasonCode::FieldChanged, ReasonCode::Unfinished]);
+}
+
+#[tokio::test]
+async fn what_a_cut_off_write_left_goes_at_the_next_full_look() {
+    let mut bench = Bench::new();
+    let declared = vec![("folder", bench.directory("d", 0o755)), ("a", file(bench.file("d/a", "x")))];
+    let in_force = bench.in_force_as(declared);
+    bench.executor.apply(&in_force, Trigger::Declaration, &|| false).await.unwrap();
+    let left = bench.path("d/.replicator-0123456789abcdef.part");
+    fs::write(&left, "a secret").unwrap();
+    assert_eq!(bench.executor.look(&in_force, Depth::Cheap, &|| false).await.unwrap(), None);
+    assert!(left.exists(), "a cheap look reads no folder");
+    assert_eq!(bench.executor.look(&in_force, Depth::Full, &|| false).await.unwrap(), None);
+    assert!(!left.exists());
+    // Nothing else would ever go there again.
+    fs::write(&left, "a secret").unwrap();
+    bench.converges(vec![], "undeclared").await;
+    assert_eq!(bench.machine(), BTreeMap::new());
 }
