@@ -40,6 +40,8 @@ effects! {
     MessagePublish = "message.publish",
     BatchAcknowledge = "batch.acknowledge",
     StoreOpen = "store.open",
+    StoreAside = "store.aside",
+    StoreAgain = "store.again",
     BatchStore = "batch.store",
     HeartbeatKeep = "heartbeat.keep",
     FillKeep = "fill.keep",
@@ -165,7 +167,10 @@ mod tests {
         // Within one transaction of `append`, `open` or `catch_up`.
         ("serve/store.rs", "keep"),
         ("serve/store.rs", "note"),
+        // A table of the connection's own, which nobody else sees.
+        ("serve/store/file.rs", "open_to_read"),
         ("projections/mod.rs", "prepare"),
+        ("projections/mod.rs", "forget"),
         ("projections/mod.rs", "fold"),
     ];
 

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod faults {
+    mod collected_events;
     mod cut_controller;
     mod killed_agent;
 }
@@ -21,7 +22,7 @@ mod stories {
     mod broker_isolation;
     mod broker_link;
     mod broker_streams;
-    mod collector;
+    pub(crate) mod collector;
     mod gateway;
     mod ledger_files;
     mod one_change;

@@ -48,7 +48,7 @@ impl Process {
         let numbers = std::fs::read_dir("/proc").ok()?.flatten();
         let mut numbers = numbers.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
         let is_it = |pid: &i32| std::fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| line.ends_with(&end));
-        numbers.find(is_it).and_then(Self::of)
+        numbers.find_map(|pid| Self::of(pid).filter(|_| is_it(&pid)))
     }
 
     /// Names the process in a file.
@@ -91,7 +91,8 @@ mod tests {
     async fn process_is_ended_by_number_and_start_time_only() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("pid");
-        let mut child = tokio::process::Command::new("env").args(["sleep", "61.5"]).spawn().unwrap();
+        let seconds = format!("61.{}", std::process::id());
+        let mut child = tokio::process::Command::new("sleep").arg(&seconds).spawn().unwrap();
         let pid = i32::try_from(child.id().unwrap()).unwrap();
         let process = Process::of(pid).unwrap();
         let other = Process { started: process.started + 1, ..process };
@@ -101,8 +102,8 @@ mod tests {
         assert_eq!(Process::of(pid), Some(process), "the one with the number still runs");
         process.keep(&file).unwrap();
         assert_eq!(Process::read(&file), Some(process));
-        assert_eq!(Process::with_arguments(&[OsStr::new("61.5")]), Some(process));
-        assert_eq!(Process::with_arguments(&[OsStr::new("1.5")]), None);
+        assert_eq!(Process::with_arguments(&[OsStr::new(&seconds)]), Some(process));
+        assert_eq!(Process::with_arguments(&[OsStr::new(&seconds[1..])]), None);
         let (ended, _) = tokio::join!(process.end(), child.wait());
         assert!(ended);
         assert_eq!(Process::read(&file), None);

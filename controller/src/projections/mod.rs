@@ -21,15 +21,15 @@ pub use fleet_status::HostStatus;
 pub use host_history::Apply;
 
 /// The form of the tables: with another one found, everything is folded again.
-const FORM: u32 = 1;
+const FORM: u32 = 2;
 /// Events folded in one transaction.
 const PAGE: u32 = 1000;
 /// How long another reader or writer is waited for.
 const BUSY: Duration = Duration::from_secs(5);
 
 const SCHEMA: &str = "
-    CREATE TABLE folded (one INTEGER PRIMARY KEY CHECK (one = 1), position INTEGER NOT NULL) STRICT;
-    INSERT INTO folded (one, position) VALUES (1, 0);
+    CREATE TABLE folded (one INTEGER PRIMARY KEY CHECK (one = 1), position INTEGER NOT NULL, last TEXT NOT NULL) STRICT;
+    INSERT INTO folded (one, position, last) VALUES (1, 0, '');
     CREATE TABLE hosts (host TEXT PRIMARY KEY, status TEXT NOT NULL) STRICT;
     CREATE TABLE applies (position INTEGER PRIMARY KEY, host TEXT NOT NULL, apply TEXT NOT NULL) STRICT;
     CREATE INDEX applies_of_host ON applies (host, position);
@@ -96,7 +96,8 @@ impl Projections {
         Ok(Self { connection, path: path.to_owned() })
     }
 
-    /// Folds every event of `store` that is not folded yet; returns how many.
+    /// Folds every event of `store` that is not folded yet; returns how many. Where `store` is not the one that was
+    /// folded, as after a backup was put in its place, everything is folded again.
     ///
     /// # Errors
     ///
@@ -107,14 +108,25 @@ impl Projections {
             let failed = |source| ProjectionsError::Sqlite { path: self.path.clone(), source };
             let begun = self.connection.transaction_with_behavior(TransactionBehavior::Immediate);
             let transaction = begun.map_err(failed)?;
-            let position = "SELECT position FROM folded";
-            let position: u64 = transaction.query_row(position, [], |row| row.get(0)).map_err(failed)?;
+            let folded = "SELECT position, last FROM folded";
+            let folded = transaction.query_row(folded, [], |row| Ok((row.get(0)?, row.get(1)?)));
+            let (mut position, last): (u64, String) = folded.map_err(failed)?;
+            if position > 0
+                && store.events_after(position - 1, None, 1)?.first().is_none_or(|found| mark(found) != last)
+            {
+                forget(&transaction).map_err(failed)?;
+                position = 0;
+            }
             let page = store.events_after(position, None, PAGE)?;
-            let Some(last) = page.last() else { return Ok(count) };
+            let Some(last) = page.last() else {
+                transaction.commit().map_err(failed)?;
+                return Ok(count);
+            };
             for stored in &page {
                 fold(&transaction, &self.path, stored)?;
             }
-            let moved = transaction.execute("UPDATE folded SET position = ?", [last.position]);
+            let to = params![last.position, mark(last)];
+            let moved = transaction.execute("UPDATE folded SET position = ?, last = ?", to);
             moved.and_then(|_| transaction.commit()).map_err(failed)?;
             point::behind(Effect::ProjectionsFold);
             count += page.len() as u64;
@@ -173,13 +185,23 @@ fn prepare(connection: &mut Connection) -> rusqlite::Result<()> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let form: u32 = transaction.pragma_query_value(None, "user_version", |row| row.get(0))?;
     if form != FORM {
-        for table in ["folded", "hosts", "applies"] {
-            transaction.execute_batch(&format!("DROP TABLE IF EXISTS {table}"))?;
-        }
-        transaction.execute_batch(SCHEMA)?;
+        forget(&transaction)?;
         transaction.pragma_update(None, "user_version", FORM)?;
     }
     transaction.commit()
+}
+
+/// Nothing is folded any more.
+fn forget(transaction: &Transaction<'_>) -> rusqlite::Result<()> {
+    for table in ["folded", "hosts", "applies"] {
+        transaction.execute_batch(&format!("DROP TABLE IF EXISTS {table}"))?;
+    }
+    transaction.execute_batch(SCHEMA)
+}
+
+/// What tells an event in its place from every other that could stand there.
+fn mark(stored: &Stored) -> String {
+    format!("{} {} {}", stored.position, stored.hash, stored.received)
 }
 
 fn fold(transaction: &Transaction<'_>, path: &Path, stored: &Stored) -> Result<(), ProjectionsError> {

@@ -120,3 +120,36 @@ fn answers_of_another_form_are_folded_again() {
     assert_eq!(again.hosts().unwrap(), []);
     assert_eq!(again.catch_up(&store).unwrap(), 9);
 }
+
+#[test]
+fn store_that_was_put_back_or_begun_anew_is_folded_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, backup) = (folder.path().join("serve/events.db"), folder.path().join("backup"));
+    let accepted = || (Some(1), Body::DeclarationAccepted(DeclarationAccepted { resources: 4 }));
+    say(&Store::open(&path).unwrap(), &uid("a"), 1, vec![accepted()]);
+    std::fs::copy(&path, &backup).unwrap();
+    let store = Store::open(&path).unwrap();
+    say(&store, &uid("b"), 1, vec![accepted(), (Some(1), report())]);
+    let mut projections = Projections::open(&folder.path().join("serve/projections.db")).unwrap();
+    projections.catch_up(&store).unwrap();
+    let fresh = |store: &Store, name: &str| {
+        let mut fresh = Projections::open(&folder.path().join(name)).unwrap();
+        fresh.catch_up(store).unwrap();
+        fresh.digest().unwrap()
+    };
+    assert_eq!(projections.catch_up(&store).unwrap(), 0, "the control: nothing is folded twice");
+    assert_eq!(projections.digest().unwrap(), fresh(&store, "one"));
+
+    // The backup as it is, and then with other events in the places of those that were lost.
+    let store = Store::open(&backup).unwrap();
+    projections.catch_up(&store).unwrap();
+    assert_eq!(projections.digest().unwrap(), fresh(&store, "two"));
+    say(&store, &uid("c"), 1, vec![accepted(), (Some(1), report())]);
+    projections.catch_up(&store).unwrap();
+    assert_eq!(projections.digest().unwrap(), fresh(&store, "three"));
+
+    // None of it any more.
+    let store = Store::open(&folder.path().join("new.db")).unwrap();
+    projections.catch_up(&store).unwrap();
+    assert!(projections.hosts().unwrap().is_empty());
+}

@@ -15,10 +15,11 @@ use replicator_protocol::ids::HostUid;
 use replicator_protocol::refusal::{Code, Refusal};
 use replicator_protocol::subjects;
 use replicator_protocol::wire::event::{EventBatch, Receipt};
+use tokio::sync::Notify;
 
 use super::chain::{Fault, Head};
 use super::metrics::Metrics;
-use super::store::{Incoming, Store, StoreError};
+use super::store::{Incoming, Mended, Store, StoreError};
 use crate::home::FleetFolder;
 use crate::keys::{Keyrings, KeysError, certificates};
 use crate::point::{self, Effect};
@@ -45,6 +46,41 @@ pub(super) struct Parts {
     pub(super) client: Client,
     pub(super) store: Arc<Store>,
     pub(super) metrics: Arc<Metrics>,
+    /// Told when the store is another one than before: the broker has to be compared with it.
+    pub(super) mended: Arc<Notify>,
+}
+
+impl Parts {
+    /// Looks after the store's file; whatever was wrong with it is said, and hosts are soon told what it lacks.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]: nothing may be stored.
+    fn look(&self) -> Result<(), StoreError> {
+        self.say(self.store.look()?);
+        Ok(())
+    }
+
+    /// After `error`: a store that is damaged is put aside, and a new one begins.
+    pub(super) async fn mend(&self, error: &StoreError) {
+        if !matches!(error, StoreError::Damaged { .. }) {
+            return;
+        }
+        let parts = self.clone();
+        let checked =
+            tokio::task::spawn_blocking(move || parts.store.check(state::now()).map(|mended| parts.say(mended)));
+        if let Ok(Err(error)) = checked.await {
+            tracing::error!(error = %chain_of(&error), "the store is damaged and could not be put aside");
+        }
+    }
+
+    fn say(&self, mended: Option<Mended>) {
+        if let Some(mended) = mended {
+            tracing::error!("{mended}");
+            self.metrics.mended();
+            self.mended.notify_one();
+        }
+    }
 }
 
 /// One round could not be finished; what was not acknowledged comes again.
@@ -81,6 +117,9 @@ pub(super) async fn collect(parts: Parts) {
                 last_problem.clear();
             }
             Err(error) => {
+                if let RoundError::Store(error) = &error {
+                    parts.mend(error).await;
+                }
                 let problem = chain_of(&error);
                 if problem != last_problem {
                     tracing::warn!(error = %problem, "collecting was interrupted; trying again");
@@ -109,6 +148,8 @@ async fn bind(client: &Client) -> Result<PullConsumer, RoundError> {
 }
 
 async fn round(parts: &Parts, consumer: &PullConsumer) -> Result<(), RoundError> {
+    let looking = parts.clone();
+    tokio::task::spawn_blocking(move || looking.look()).await.map_err(RoundError::Thread)??;
     let fetched = consumer.fetch().max_messages(TOGETHER).expires(FETCH).messages().await;
     let mut fetched = fetched.map_err(|error| RoundError::Fetch(error.into()))?;
     let mut messages = Vec::new();
@@ -172,9 +213,11 @@ fn read(parts: &Parts, message: &Message) -> Result<Option<Incoming>, KeysError>
 
 /// Stores all of `incoming` in one commit and returns the heads to be receipted.
 async fn store(parts: &Parts, incoming: Vec<Incoming>) -> Result<BTreeMap<HostUid, Head>, RoundError> {
-    let store = Arc::clone(&parts.store);
+    let storing = parts.clone();
     let stored = tokio::task::spawn_blocking(move || {
-        let kept = store.append(&incoming, state::now())?;
+        // Right before: what is stored in a file that is gone is receipted and lost.
+        storing.look()?;
+        let kept = storing.store.append(&incoming, state::now())?;
         Ok::<_, StoreError>((incoming, kept))
     });
     let (incoming, kept) = stored.await.map_err(RoundError::Thread)??;

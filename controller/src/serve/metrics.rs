@@ -21,6 +21,7 @@ pub(super) struct Metrics {
     registry: Registry,
     events: Counter,
     receipts: Counter,
+    mended: Counter,
     faults: Family<Labels, Counter>,
     refilled: Family<Labels, Counter>,
     silent: Family<Labels, Gauge<i64, AtomicI64>>,
@@ -38,6 +39,8 @@ impl Metrics {
         let (silent, clock): (Family<Labels, Gauge>, Family<Labels, Gauge>) = Default::default();
         registry.register("events_stored", "Events stored since the start", events.clone());
         registry.register("receipts_published", "Receipts published since the start", receipts.clone());
+        let mended = Counter::default();
+        registry.register("store_mended", "Times the store was found damaged, gone or replaced", mended.clone());
         let faults: Family<Labels, Counter> = faults;
         registry.register("messages_refused", "Batches and heartbeats not stored, by code", faults.clone());
         let refilled: Family<Labels, Counter> = refilled;
@@ -52,7 +55,7 @@ impl Metrics {
         registry.register_with_unit("broker_stream_room", "Bytes a stream may hold", Unit::Bytes, room.clone());
         registry.register("broker_stream_alarm", "1 where a stream is nearly full", alarm.clone());
         let (heard, last_round) = (Mutex::default(), AtomicU64::default());
-        Self { registry, events, receipts, faults, refilled, silent, clock, streams, heard, last_round }
+        Self { registry, events, receipts, mended, faults, refilled, silent, clock, streams, heard, last_round }
     }
 
     /// A round of collecting came to its end.
@@ -71,6 +74,10 @@ impl Metrics {
 
     pub(super) fn receipt(&self) {
         self.receipts.inc();
+    }
+
+    pub(super) fn mended(&self) {
+        self.mended.inc();
     }
 
     pub(super) fn fault(&self, code: &str) {

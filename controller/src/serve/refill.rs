@@ -76,9 +76,15 @@ pub(super) async fn keep_full(parts: Parts, hands: Hands) {
             Ok(fills) => {
                 last_problem.clear();
                 warn(&mut alarmed, &fills);
-                wait(&hands.admin).await;
+                tokio::select! {
+                    () = wait(&hands.admin) => {}
+                    () = parts.mended.notified() => {}
+                }
             }
             Err(error) => {
+                if let RefillError::Store(error) = &error {
+                    parts.mend(error).await;
+                }
                 let problem = chain_of(&error);
                 if problem != last_problem {
                     tracing::warn!(error = %problem, "the broker could not be compared; trying again");

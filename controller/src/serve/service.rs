@@ -17,6 +17,7 @@ use crate::keys::accounts::Member;
 use crate::keys::signing::{self, Signer};
 use crate::keys::{Keyrings, KeysError};
 use crate::link::{self, LinkError};
+use crate::state;
 
 /// How long open requests may take to end once it stops.
 const STOP_WITHIN: Duration = Duration::from_secs(3);
@@ -82,13 +83,17 @@ pub async fn serve(
     let Settings { fleet, listen } = settings;
     let keyrings = Arc::new(Keyrings::load(&fleet)?);
     let key = Arc::new(signing::load(&fleet, Signer::Collect)?);
-    let store = Arc::new(Store::open(&home.collected_events())?);
+    let (store, mended) = Store::open_sound(&home.collected_events(), state::now())?;
+    mended.iter().for_each(|mended| tracing::error!("{mended}"));
     let failed = |source| ServeError::Listen { listen, source };
     let listener = TcpListener::bind(listen).await.map_err(failed)?;
     let at = listener.local_addr().map_err(failed)?;
     let client = link::connect(&fleet, Member::Collector).await?;
     let metrics = Arc::new(Metrics::new());
-    let parts = Parts { folder: fleet, keyrings, key, client: client.clone(), store, metrics: Arc::clone(&metrics) };
+    mended.iter().for_each(|_| metrics.mended());
+    let (store, mended) = (Arc::new(store), Arc::default());
+    let parts =
+        Parts { folder: fleet, keyrings, key, client: client.clone(), store, metrics: Arc::clone(&metrics), mended };
     let hands = Hands::connect(&parts, home).await?;
     // Once before anything else: the streams have to be there for whoever comes next.
     refill::refill(&parts, &hands).await.map_err(prepare)?;

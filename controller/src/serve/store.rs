@@ -2,23 +2,25 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use bytes::Bytes;
 use replicator_protocol::ids::{Digest, HostUid};
 use replicator_protocol::strict;
 use replicator_protocol::wire::event::{Event, EventBatch};
-use rusqlite::{Connection, OpenFlags, OptionalExtension as _, Transaction, TransactionBehavior, params};
+use rusqlite::{Connection, OptionalExtension as _, Transaction, TransactionBehavior, params};
 
 use super::chain::{self, Fault, Head};
-use crate::home::{HomeError, private_folder};
 use crate::point::{self, Effect};
 
+mod error;
+mod file;
 mod fills;
 
-/// How long another reader or writer is waited for.
-const BUSY: Duration = Duration::from_secs(5);
+pub use error::StoreError;
+pub use file::Mended;
+use file::Opened;
 
+/// What every build had.
 const SCHEMA: &str = "
     CREATE TABLE IF NOT EXISTS batches (
         id INTEGER PRIMARY KEY, host TEXT NOT NULL, received INTEGER NOT NULL, envelope BLOB NOT NULL) STRICT;
@@ -49,50 +51,6 @@ const SCHEMA: &str = "
         WHEN EXISTS (SELECT 1 FROM batches WHERE id = NEW.id)
         BEGIN SELECT raise(ABORT, 'batches are never replaced'); END;
 ";
-
-/// `events.db` could not be used.
-#[derive(Debug, thiserror::Error)]
-pub enum StoreError {
-    /// Its folder could not be made.
-    #[error(transparent)]
-    Folder(#[from] HomeError),
-    /// There is none.
-    #[error("there is no `{}`", path.display())]
-    Absent {
-        /// Where it would be.
-        path: PathBuf,
-    },
-    /// SQLite refused.
-    #[error("cannot {act} `{}`", path.display())]
-    Sqlite {
-        /// `open`, `write`, `read`.
-        act: &'static str,
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: rusqlite::Error,
-    },
-    /// Stored bytes that cannot be read.
-    #[error("an event in `{}` cannot be read", path.display())]
-    Damaged {
-        /// The file.
-        path: PathBuf,
-    },
-}
-
-impl StoreError {
-    /// One line that names the next action.
-    pub fn hint(&self) -> String {
-        match self {
-            Self::Folder(error) => error.hint(),
-            Self::Absent { .. } => "collect with `replicator serve`; it is made there".into(),
-            Self::Sqlite { path, .. } => format!("check who owns `{}` and whether the disk is full", path.display()),
-            Self::Damaged { path } => {
-                format!("restore `{}` from a backup; hosts send again what it lacks", path.display())
-            }
-        }
-    }
-}
 
 /// A stored event.
 #[derive(Debug, Clone, PartialEq)]
@@ -130,46 +88,29 @@ pub struct Kept {
 
 /// The collector's store.
 pub struct Store {
-    connection: Mutex<Connection>,
+    opened: Mutex<Opened>,
     path: PathBuf,
 }
 
 impl Store {
-    /// Opens `path`, making it where it is absent.
+    /// Opens `path`, making it where it is absent. One of an earlier build is given what it lacks.
     ///
     /// # Errors
     ///
-    /// [`StoreError::Folder`] or [`StoreError::Sqlite`].
+    /// [`StoreError::Damaged`] where it is no sound database; else [`StoreError::Folder`] or [`StoreError::Sqlite`].
     pub fn open(path: &Path) -> Result<Self, StoreError> {
-        private_folder(path.parent().unwrap_or(Path::new(".")))?;
-        let failed = |source| StoreError::Sqlite { act: "open", path: path.to_owned(), source };
-        let connection = Connection::open(path).map_err(failed)?;
-        let prepare = || {
-            connection.busy_timeout(BUSY)?;
-            connection.pragma_update(None, "journal_mode", "WAL")?;
-            // A receipt frees a host's own record: what it speaks of has to outlive a power cut.
-            connection.pragma_update(None, "synchronous", "FULL")?;
-            connection.execute_batch(SCHEMA)?;
-            connection.execute_batch(fills::SCHEMA)
-        };
-        prepare().map_err(failed)?;
-        point::behind(Effect::StoreOpen);
-        Ok(Self { connection: Mutex::new(connection), path: path.to_owned() })
+        let opened = file::open(path)?;
+        Ok(Self { opened: Mutex::new(opened), path: path.to_owned() })
     }
 
-    /// Opens `path`, which must be there, for reading only.
+    /// Opens `path`, which must be there, for reading only. What one of an earlier build lacks is empty.
     ///
     /// # Errors
     ///
-    /// [`StoreError::Absent`] or [`StoreError::Sqlite`].
+    /// [`StoreError::Absent`], [`StoreError::Damaged`] or [`StoreError::Sqlite`].
     pub fn read_only(path: &Path) -> Result<Self, StoreError> {
-        if !path.exists() {
-            return Err(StoreError::Absent { path: path.to_owned() });
-        }
-        let failed = |source| StoreError::Sqlite { act: "open", path: path.to_owned(), source };
-        let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY).map_err(failed)?;
-        connection.busy_timeout(BUSY).map_err(failed)?;
-        Ok(Self { connection: Mutex::new(connection), path: path.to_owned() })
+        let opened = file::open_to_read(path)?;
+        Ok(Self { opened: Mutex::new(opened), path: path.to_owned() })
     }
 
     /// Stores `incoming`, received at `now`, and says of each what became of it. All of it is on disk when this
@@ -179,7 +120,8 @@ impl Store {
     ///
     /// [`StoreError::Sqlite`]; nothing was stored, and nothing may be receipted.
     pub fn append(&self, incoming: &[Incoming], now: u64) -> Result<Vec<Kept>, StoreError> {
-        let mut connection = self.lock();
+        let mut opened = self.lock();
+        let connection = &mut opened.connection;
         let mut append = || {
             let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
             let mut kept = Vec::with_capacity(incoming.len());
@@ -202,7 +144,8 @@ impl Store {
     pub fn heads(&self) -> Result<Vec<(HostUid, Head)>, StoreError> {
         let query = "SELECT host, chain, number, hash FROM events
             WHERE position IN (SELECT max(position) FROM events GROUP BY host) ORDER BY host";
-        let connection = self.lock();
+        let opened = self.lock();
+        let connection = &opened.connection;
         let read = || {
             let mut statement = connection.prepare(query)?;
             let rows = statement.query_map([], |row| {
@@ -221,7 +164,7 @@ impl Store {
     ///
     /// [`StoreError::Sqlite`].
     pub fn head(&self, host: &HostUid, chain: [u8; 16]) -> Result<Head, StoreError> {
-        head(&self.lock(), host.as_str(), chain).map_err(|source| self.failed("read", source))
+        head(&self.lock().connection, host.as_str(), chain).map_err(|source| self.failed("read", source))
     }
 
     /// The place of event `number` of `chain` of `host`, where it is stored.
@@ -231,7 +174,8 @@ impl Store {
     /// [`StoreError::Sqlite`].
     pub fn position(&self, host: &HostUid, chain: &[u8], number: u64) -> Result<Option<u64>, StoreError> {
         let query = "SELECT position FROM events WHERE host = ? AND chain = ? AND number = ?";
-        let connection = self.lock();
+        let opened = self.lock();
+        let connection = &opened.connection;
         let read = connection.query_row(query, params![host.as_str(), chain, number], |row| row.get(0)).optional();
         read.map_err(|source| self.failed("read", source))
     }
@@ -245,7 +189,8 @@ impl Store {
         let query = "SELECT events.position, events.hash, batches.received, events.body
             FROM events JOIN batches ON batches.id = events.batch
             WHERE events.position > ?1 AND (?2 IS NULL OR events.host = ?2) ORDER BY events.position LIMIT ?3";
-        let connection = self.lock();
+        let opened = self.lock();
+        let connection = &opened.connection;
         let read = || {
             let mut statement = connection.prepare_cached(query)?;
             let rows = statement.query_map(params![position, host.map(HostUid::as_str), limit], |row| {
@@ -256,7 +201,7 @@ impl Store {
         };
         let rows = read().map_err(|source| self.failed("read", source))?;
         let stored = |(position, hash, received, body): (u64, Digest, u64, Vec<u8>)| {
-            let event = strict::decode(&body).map_err(|_| StoreError::Damaged { path: self.path.clone() })?;
+            let event = strict::decode(&body).map_err(|_| self.unreadable(position))?;
             Ok(Stored { position, hash, received, event })
         };
         rows.into_iter().map(stored).collect()
@@ -270,7 +215,7 @@ impl Store {
     pub fn keep_heartbeat(&self, host: &HostUid, envelope: &Bytes, now: u64) -> Result<(), StoreError> {
         let query = "INSERT INTO heartbeats (host, received, envelope) VALUES (?, ?, ?)
             ON CONFLICT (host) DO UPDATE SET received = excluded.received, envelope = excluded.envelope";
-        let kept = self.lock().execute(query, params![host.as_str(), now, &envelope[..]]);
+        let kept = self.lock().connection.execute(query, params![host.as_str(), now, &envelope[..]]);
         kept.map_err(|source| self.failed("write", source))?;
         point::behind(Effect::HeartbeatKeep);
         Ok(())
@@ -282,7 +227,8 @@ impl Store {
     ///
     /// [`StoreError::Sqlite`].
     pub fn heartbeats(&self) -> Result<Vec<(HostUid, u64, Bytes)>, StoreError> {
-        let connection = self.lock();
+        let opened = self.lock();
+        let connection = &opened.connection;
         let read = || {
             let mut statement = connection.prepare("SELECT host, received, envelope FROM heartbeats ORDER BY host")?;
             let rows = statement.query_map([], |row| {
@@ -300,7 +246,8 @@ impl Store {
     ///
     /// [`StoreError::Sqlite`].
     pub fn faults(&self) -> Result<Vec<(String, u64, String, String)>, StoreError> {
-        let connection = self.lock();
+        let opened = self.lock();
+        let connection = &opened.connection;
         let read = || {
             let mut statement = connection.prepare("SELECT host, received, code, says FROM faults ORDER BY id")?;
             let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))?;
@@ -310,11 +257,15 @@ impl Store {
     }
 
     fn failed(&self, act: &'static str, source: rusqlite::Error) -> StoreError {
-        StoreError::Sqlite { act, path: self.path.clone(), source }
+        StoreError::of(act, &self.path, source)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Connection> {
-        self.connection.lock().unwrap_or_else(PoisonError::into_inner)
+    fn unreadable(&self, position: u64) -> StoreError {
+        StoreError::Damaged { path: self.path.clone(), what: format!("the event at {position} cannot be read") }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Opened> {
+        self.opened.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

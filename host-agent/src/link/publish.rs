@@ -20,15 +20,23 @@ pub struct Summary {
 impl Link {
     /// Publishes a signed batch and waits until the broker says that it is stored.
     ///
-    /// The same bytes published again within the broker's window are stored once.
+    /// The same bytes published again within the broker's window are stored once, unless `delivery` differs: what was
+    /// asked for again is stored again.
     ///
     /// # Errors
     ///
     /// See [`LinkError`]; the batch may be stored all the same.
-    pub async fn publish_events(&self, envelope: Bytes, summary: &Summary) -> Result<(), LinkError> {
+    pub async fn publish_events(
+        &self,
+        envelope: Bytes,
+        summary: &Summary,
+        delivery: Option<u64>,
+    ) -> Result<(), LinkError> {
         let subject = subjects::events(&self.host);
         let mut headers = HeaderMap::new();
-        headers.insert(async_nats::header::NATS_MESSAGE_ID, Digest::of(&envelope).to_string().as_str());
+        let digest = Digest::of(&envelope);
+        let id = delivery.map_or_else(|| digest.to_string(), |delivery| format!("{digest}.{delivery}"));
+        headers.insert(async_nats::header::NATS_MESSAGE_ID, id.as_str());
         headers.insert("Replicator-Host", self.host.as_str());
         headers.insert("Replicator-Kinds", summary.kinds.as_str());
         headers.insert("Replicator-Last", summary.last.to_string().as_str());

@@ -13,13 +13,15 @@ pub struct Outbox {
     sent: u64,
     /// Last number of each batch acknowledged and not settled, with when.
     waiting: VecDeque<(u64, u64)>,
+    /// When something was asked for again last.
+    again: Option<u64>,
 }
 
 impl Outbox {
     /// Begins behind `settled`: what was sent before this process began may never have arrived.
     #[must_use]
     pub fn new(settled: u64) -> Self {
-        Self { settled, sent: settled, waiting: VecDeque::new() }
+        Self { settled, sent: settled, waiting: VecDeque::new(), again: None }
     }
 
     /// The number behind which the next batch begins.
@@ -34,6 +36,13 @@ impl Outbox {
         self.settled
     }
 
+    /// What tells a delivery that was asked for again from those before it: the broker drops for two minutes what it
+    /// took under one name already, and what was asked for again may have been lost behind it since.
+    #[must_use]
+    pub fn delivery(&self) -> Option<u64> {
+        self.again
+    }
+
     /// The broker has acknowledged the batch that ends with `last`.
     pub fn acknowledged(&mut self, last: u64, now: u64) {
         self.sent = last;
@@ -41,10 +50,9 @@ impl Outbox {
     }
 
     /// A receipt reaches to `number`. Lower than one before: the collector was restored, and gets the rest again.
-    pub fn receipt(&mut self, number: u64) {
+    pub fn receipt(&mut self, number: u64, now: u64) {
         if number < self.settled {
-            self.sent = number;
-            self.waiting.clear();
+            self.ask_again(number, now);
         } else {
             self.waiting.retain(|(last, _)| *last > number);
             self.sent = self.sent.max(number);
@@ -56,10 +64,15 @@ impl Outbox {
     pub fn overdue(&mut self, now: u64) -> bool {
         let overdue = self.waiting.front().is_some_and(|(_, at)| now.saturating_sub(*at) >= RECEIPT_WITHIN);
         if overdue {
-            self.sent = self.settled;
-            self.waiting.clear();
+            self.ask_again(self.settled, now);
         }
         overdue
+    }
+
+    fn ask_again(&mut self, after: u64, now: u64) {
+        self.sent = after;
+        self.waiting.clear();
+        self.again = Some(now);
     }
 
     /// Whether something that was sent still waits for its receipt.
@@ -78,7 +91,7 @@ mod tests {
         let mut outbox = Outbox::new(0);
         outbox.acknowledged(64, 0);
         assert_eq!((outbox.sent(), outbox.settled()), (64, 0));
-        outbox.receipt(64);
+        outbox.receipt(64, 5);
         assert_eq!((outbox.settled(), outbox.is_waiting()), (64, false));
     }
 
@@ -88,8 +101,9 @@ mod tests {
         outbox.acknowledged(20, 1000);
         outbox.acknowledged(30, 500_000);
         assert!(!outbox.overdue(600_999));
+        assert_eq!(outbox.delivery(), None);
         assert!(outbox.overdue(601_000));
-        assert_eq!(outbox.sent(), 10);
+        assert_eq!((outbox.sent(), outbox.delivery()), (10, Some(601_000)));
         assert!(!outbox.overdue(601_001), "once");
     }
 
@@ -98,7 +112,7 @@ mod tests {
         let mut outbox = Outbox::new(0);
         outbox.acknowledged(20, 0);
         outbox.acknowledged(30, 400_000);
-        outbox.receipt(20);
+        outbox.receipt(20, 5);
         assert!(!outbox.overdue(600_000));
         assert!(outbox.overdue(1_000_000));
         assert_eq!(outbox.sent(), 20);
@@ -108,8 +122,13 @@ mod tests {
     fn lower_receipt_sends_again_from_there() {
         let mut outbox = Outbox::new(0);
         outbox.acknowledged(30, 0);
-        outbox.receipt(30);
-        outbox.receipt(12);
-        assert_eq!((outbox.sent(), outbox.settled()), (12, 12));
+        outbox.receipt(30, 5);
+        assert_eq!(outbox.delivery(), None);
+        outbox.receipt(12, 6);
+        assert_eq!((outbox.sent(), outbox.settled(), outbox.delivery()), (12, 12, Some(6)));
+        outbox.acknowledged(30, 7);
+        outbox.receipt(30, 8);
+        outbox.receipt(12, 9);
+        assert_eq!(outbox.delivery(), Some(9), "lost a second time it goes under a third name");
     }
 }

@@ -87,7 +87,7 @@ async fn flush(parts: &Parts, outbox: &mut Outbox) -> bool {
         };
         let Some(batch) = cut(&parts.host, parts.ledger.head().chain, &entries) else { return any };
         let envelope = sign(&batch.message, &[parts.keys.identity()]);
-        match parts.link.publish_events(envelope, &batch.summary).await {
+        match parts.link.publish_events(envelope, &batch.summary, outbox.delivery()).await {
             Ok(()) => {
                 outbox.acknowledged(batch.last, parts.clock.monotonic_time());
                 any = true;
@@ -115,7 +115,7 @@ async fn take_receipt(parts: &Parts, outbox: &mut Outbox) {
     };
     let keyring = parts.keyring.borrow().clone();
     match settle(&envelope, (&parts.host, &parts.ledger), &keyring, parts.clock.wall_time()) {
-        Ok(settled) if settled != outbox.settled() => outbox.receipt(settled),
+        Ok(settled) if settled != outbox.settled() => outbox.receipt(settled, parts.clock.monotonic_time()),
         Ok(_unchanged) => {}
         Err(error) => tracing::warn!(%error, "a receipt settles nothing"),
     }

@@ -2,24 +2,36 @@
 //! had never been cut off, nothing twice, and logs that verify.
 
 use std::collections::BTreeSet;
+use std::fs::File;
 use std::path::Path;
+use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use replicator::home::{FleetFolder, Home};
 use replicator::keys::accounts::{self, Member};
 use replicator::link;
 use replicator::point::Effect;
 use replicator::publisher::accounts::push_missing;
+use replicator::serve::Store;
 use replicator::state::{Entry, Event, HostState, Status};
 use replicator_host_agent::config::Layout;
 use replicator_host_agent::ledger::Reader;
 use replicator_lab::fleet::binary;
 use replicator_lab::nats::Broker;
 use replicator_lab::verb::{Ended, Verb, ended};
+use replicator_lab::wait;
+
+use crate::stories::collector::{Bed as Collected, batch, bed_without_serve, history};
 
 /// Hosts at once: most of the time is waiting for agents.
 const HOSTS: usize = 8;
+
+/// Longest wait for a receipt.
+const SOON: Duration = Duration::from_secs(40);
+/// Longest from a receipt to what is done behind it.
+const LAST: Duration = Duration::from_secs(3);
 
 /// What all hosts of a test share.
 struct Bed {
@@ -189,6 +201,80 @@ async fn host_that_was_cut_off_goes_up_and_down_all_the_same() {
     .filter(|effect| !struck.contains(effect.as_str()))
     .collect();
     assert_eq!(never, [] as [&Effect; 0], "the control: each of these was struck; {struck:?}");
+}
+
+/// A `serve` of its own process.
+struct Serve(Child);
+
+impl Serve {
+    fn start(home: &Path, said: &Path, cut: &str) -> Self {
+        let log = File::create(said).unwrap();
+        let mut command = Command::new(binary("replicator").unwrap());
+        command.args(["serve", "--listen", "127.0.0.1:0"]).env("REPLICATOR_HOME", home).env("REPLICATOR_CUT", cut);
+        command.stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log);
+        Self(command.spawn().unwrap())
+    }
+
+    fn has_ended(&mut self) -> bool {
+        self.0.try_wait().unwrap().is_some()
+    }
+}
+
+impl Drop for Serve {
+    fn drop(&mut self) {
+        // Gone already is as good.
+        let _gone = self.0.kill();
+        let _ended = self.0.wait();
+    }
+}
+
+/// Says three events until the broker takes them, and then waits for their receipt or the end of `serve`.
+async fn receipted(bed: &Collected, serve: &mut Serve) -> bool {
+    let batch = batch(&bed.uid, &history(&bed.uid, 3));
+    let mut said = false;
+    let ended = wait::until("a receipt, or the end of serve", SOON, async || {
+        said = said || bed.say(&batch, &bed.identity).await.is_ok();
+        let receipt = bed.receipt().await.ok().flatten();
+        let receipted = receipt.is_some_and(|receipt| receipt.number == 3);
+        Ok((receipted || serve.has_ended()).then_some(receipted))
+    });
+    ended.await.unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn collector_that_was_cut_off_stores_and_receipts_all_of_it_once() {
+    let mut struck = BTreeSet::new();
+    for nth in 1.. {
+        let bed = bed_without_serve().await.unwrap();
+        let (home, said) = (bed.broker.home.root(), bed.broker.home.root().join("serve.log"));
+        let mut serve = Serve::start(home, &said, &format!("any#{nth}"));
+        receipted(&bed, &mut serve).await;
+        // What comes behind the receipt is one acknowledgement, which is soon.
+        let last = wait::until("the end of serve", LAST, async || Ok(serve.has_ended().then_some(())));
+        if last.await.is_err() {
+            break;
+        }
+        let text = std::fs::read_to_string(&said).unwrap();
+        let cut = text.lines().find_map(|line| line.strip_prefix("cut off behind `")?.strip_suffix('`'));
+        struck.insert(cut.unwrap_or_else(|| panic!("{text}")).to_owned());
+        let mut serve = Serve::start(home, &said, "");
+        assert!(receipted(&bed, &mut serve).await, "behind {cut:?}: {}", std::fs::read_to_string(&said).unwrap());
+        let store = Store::read_only(&bed.broker.home.collected_events()).unwrap();
+        let numbers: Vec<_> = store.events_after(0, None, 9).unwrap().iter().map(|one| one.event.number).collect();
+        assert_eq!(numbers, [1, 2, 3], "behind {cut:?}");
+        assert_eq!(store.faults().unwrap(), [], "behind {cut:?}");
+    }
+    let points = [
+        Effect::FolderMake,
+        Effect::StoreOpen,
+        Effect::StreamMake,
+        Effect::FillKeep,
+        Effect::MessagePublish,
+        Effect::ConsumerMake,
+        Effect::BatchStore,
+        Effect::BatchAcknowledge,
+    ];
+    assert_eq!(struck, points.map(|point| point.as_str().to_owned()).into());
 }
 
 /// The program, cut off as `cut` says.

@@ -33,11 +33,11 @@ const QUIET: Duration = Duration::from_millis(700);
 /// Longest wait for one that comes: a few rounds, and the pause after a failed one.
 const SOON: Duration = Duration::from_secs(20);
 
-struct Bed {
-    broker: Broker,
+pub(crate) struct Bed {
+    pub(crate) broker: Broker,
     host: Host,
-    uid: HostUid,
-    identity: SigningKey,
+    pub(crate) uid: HostUid,
+    pub(crate) identity: SigningKey,
     certificate: Bytes,
     pages: SocketAddr,
     stop: CancellationToken,
@@ -50,6 +50,13 @@ impl Drop for Bed {
 }
 
 async fn bed() -> Result<Bed> {
+    let mut bed = bed_without_serve().await?;
+    (bed.pages, bed.stop) = collect(&bed.broker).await?;
+    Ok(bed)
+}
+
+/// A broker and a host that has an account there; nobody collects.
+pub(crate) async fn bed_without_serve() -> Result<Bed> {
     let broker = Broker::start().await?;
     let (identity, uid) = (SigningKey::from_bytes(&[7; 32]), HostUid::parse(&"a".repeat(32))?);
     let certificate = HostCertificate {
@@ -62,7 +69,7 @@ async fn bed() -> Result<Bed> {
     let certificate = sign(&certificate, &[&signing::load(&broker.fleet, Signer::Enrol)?]);
     certificates::keep(&broker.fleet, &uid, &certificate)?;
     let host = broker.host(&uid).await?;
-    let (pages, stop) = collect(&broker).await?;
+    let (pages, stop) = (broker.listen, CancellationToken::new());
     Ok(Bed { broker, host, uid, identity, certificate, pages, stop })
 }
 
@@ -82,7 +89,7 @@ async fn collect(broker: &Broker) -> Result<(SocketAddr, CancellationToken)> {
 }
 
 /// `count` linked events of one chain, numbers from 1.
-fn history(uid: &HostUid, count: u64) -> Vec<Bytes> {
+pub(crate) fn history(uid: &HostUid, count: u64) -> Vec<Bytes> {
     let mut previous = Digest([0; 32]);
     let mut events = Vec::new();
     for number in 1..=count {
@@ -101,20 +108,20 @@ fn history(uid: &HostUid, count: u64) -> Vec<Bytes> {
     events
 }
 
-fn batch(uid: &HostUid, events: &[Bytes]) -> EventBatch {
+pub(crate) fn batch(uid: &HostUid, events: &[Bytes]) -> EventBatch {
     EventBatch { host: uid.to_string(), chain: vec![1; 16].into(), events: events.to_vec() }
 }
 
 impl Bed {
     /// Publishes as the agent does, and waits for the broker's acknowledgement.
-    async fn say(&self, batch: &EventBatch, key: &SigningKey) -> Result<()> {
+    pub(crate) async fn say(&self, batch: &EventBatch, key: &SigningKey) -> Result<()> {
         let context = jetstream::new(self.host.client.clone());
         context.publish(subjects::events(&self.uid), sign(batch, &[key])).await?.await?;
         Ok(())
     }
 
     /// The host's receipt, believed.
-    async fn receipt(&self) -> Result<Option<Receipt>> {
+    pub(crate) async fn receipt(&self) -> Result<Option<Receipt>> {
         let stream = jetstream::new(self.host.client.clone()).get_stream_no_info(subjects::RECEIPTS).await?;
         let Ok(held) = stream.direct_get_last_for_subject(subjects::receipt(&self.uid)).await else { return Ok(None) };
         let keyring = Keyrings::load(&self.broker.fleet)?.current;
@@ -122,7 +129,7 @@ impl Bed {
         Ok(Some((*receipt).clone()))
     }
 
-    async fn receipt_for(&self, number: u64) -> Result<Receipt> {
+    pub(crate) async fn receipt_for(&self, number: u64) -> Result<Receipt> {
         let look = async || Ok(self.receipt().await?.filter(|receipt| receipt.number == number));
         wait::until("a receipt", SOON, look).await
     }

@@ -19,7 +19,8 @@ impl Store {
     /// [`StoreError::Sqlite`].
     pub fn keep_fills(&self, fills: &[Fill], now: u64) -> Result<(), StoreError> {
         let query = "INSERT OR REPLACE INTO streams (stream, seen, bytes, room) VALUES (?, ?, ?, ?)";
-        let connection = self.lock();
+        let opened = self.lock();
+        let connection = &opened.connection;
         let kept = fills
             .iter()
             .try_for_each(|fill| connection.execute(query, params![fill.stream, now, fill.bytes, fill.room]).map(drop));
@@ -34,7 +35,8 @@ impl Store {
     ///
     /// [`StoreError::Sqlite`].
     pub fn fills(&self) -> Result<Vec<(u64, Fill)>, StoreError> {
-        let connection = self.lock();
+        let opened = self.lock();
+        let connection = &opened.connection;
         let read = || {
             let mut statement = connection.prepare("SELECT seen, stream, bytes, room FROM streams ORDER BY stream")?;
             let rows = statement.query_map([], |row| {

@@ -61,7 +61,8 @@ fn stored_events_can_be_neither_changed_nor_deleted() {
     let at = tempfile::tempdir().unwrap();
     let store = store(&at);
     one(&store, incoming(1, &history(1, 2, 0)));
-    let connection = store.lock();
+    let opened = store.lock();
+    let connection = &opened.connection;
     assert!(connection.execute("DELETE FROM events", []).is_err());
     assert!(connection.execute("UPDATE events SET number = 9", []).is_err());
     assert!(connection.execute("DELETE FROM batches", []).is_err());
