@@ -95,7 +95,7 @@ impl SecretStore {
     ///
     /// [`StoreError::Key`] or [`StoreError::Objects`].
     pub fn local(home: &Home, app: &App) -> Result<Self, StoreError> {
-        let key = DataKey::load_or_make(&home.data_key())?;
+        let key = DataKey::of(home)?;
         Ok(Self { objects: Objects::local(&home.secrets(), "secrets", key)?, app: app.clone() })
     }
 

@@ -147,7 +147,7 @@ impl Log {
     ///
     /// [`LogError::Key`] or [`LogError::Objects`].
     pub fn local(home: &Home, app: &App, host: &HostId) -> Result<Self, LogError> {
-        let key = DataKey::load_or_make(&home.data_key())?;
+        let key = DataKey::of(home)?;
         Ok(Self::new(Objects::local(&home.state(), "state", key)?, app, host, super::writer()))
     }
 
@@ -169,7 +169,7 @@ impl Log {
     ///
     /// [`LogError::Objects`] or [`LogError::Key`].
     pub async fn hosts(home: &Home, app: &App) -> Result<Vec<HostId>, LogError> {
-        let key = DataKey::load_or_make(&home.data_key())?;
+        let key = DataKey::of(home)?;
         let (_, folders) = Objects::local(&home.state(), "state", key)?.list(app.as_str()).await?;
         Ok(folders.iter().filter_map(|name| HostId::parse(name).ok()).collect())
     }

@@ -12,6 +12,7 @@ use chacha20poly1305::aead::{Aead as _, KeyInit as _, Payload};
 use chacha20poly1305::{XChaCha20Poly1305, XNonce};
 use zeroize::Zeroizing;
 
+use crate::home::Home;
 use crate::point::{self, Effect};
 
 /// Separates these ciphertexts from every other use of the same key.
@@ -20,6 +21,10 @@ const LABEL: &str = "replicator object v1";
 const FORM: u8 = 1;
 /// Bytes of a nonce: long enough to be drawn at random for ever.
 const NONCE: usize = 24;
+/// Objects of each kind that a key is tried with: more than are damaged at once by chance.
+const SAMPLE: usize = 4;
+/// Digits in the name of an object.
+const OBJECT_NAME: usize = 20;
 
 /// The key everything of the controller's state is encrypted under. It has no `Debug`.
 #[derive(Clone)]
@@ -54,6 +59,22 @@ pub enum DataKeyError {
         /// Its permission bits.
         mode: u32,
     },
+    /// What was written under a key is there, and the key is not.
+    #[error("the data key `{}` is gone, and `{}` opens with no other", path.display(), object.display())]
+    Lost {
+        /// Where it lay.
+        path: PathBuf,
+        /// An object that was written under it.
+        object: PathBuf,
+    },
+    /// The key is another one than what is there was written under.
+    #[error("the data key `{}` is not the one that `{}` was written under", path.display(), object.display())]
+    Another {
+        /// Where it lies.
+        path: PathBuf,
+        /// An object that was written under another.
+        object: PathBuf,
+    },
     /// The system gave no random bytes.
     #[error("cannot draw random bytes")]
     Random(#[source] getrandom::Error),
@@ -68,6 +89,12 @@ impl DataKeyError {
                 format!("restore `{}` from a backup: state and secrets open with it only", path.display())
             }
             Self::Open { path, .. } => format!("run `chmod 600 {}`", path.display()),
+            Self::Lost { path, .. } | Self::Another { path, .. } => format!(
+                "restore `{0}` from a backup. Without it nobody can read what lies in `state` and `secrets` beside it: to \
+                 begin anew, move both away with `{0}`, set every secret again and run `replicator host up --again` for \
+                 every host",
+                path.display()
+            ),
             Self::Random(_) => "try again".into(),
         }
     }
@@ -79,6 +106,32 @@ impl DataKeyError {
 pub struct CannotOpen;
 
 impl DataKey {
+    /// Reads the key of `home`, or makes it, once: only where nothing was ever written under one.
+    ///
+    /// # Errors
+    ///
+    /// [`DataKeyError`]: with [`DataKeyError::Lost`] or [`DataKeyError::Another`] nothing that is there can be read, and
+    /// nothing may be written beside it. A key that was there is as it was.
+    pub fn of(home: &Home) -> Result<Self, DataKeyError> {
+        let path = home.data_key();
+        let objects = some_objects(home)?;
+        let first = objects.first().map(|(_, object)| object.clone());
+        match first {
+            None => Self::load_or_make(&path),
+            Some(object) if !path.try_exists().map_err(|source| failed("read", &path, source))? => {
+                Err(DataKeyError::Lost { path, object })
+            }
+            Some(object) => {
+                let key = Self::load_or_make(&path)?;
+                let opens = |(place, object): &(String, PathBuf)| {
+                    std::fs::read(object).is_ok_and(|sealed| key.open(place, &sealed).is_ok())
+                };
+                // One that is damaged says nothing of the key.
+                if objects.iter().any(opens) { Ok(key) } else { Err(DataKeyError::Another { path, object }) }
+            }
+        }
+    }
+
     /// Reads the key at `path`, or makes it there, 0600, once.
     ///
     /// # Errors
@@ -150,6 +203,44 @@ fn make_once(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     }
 }
 
+fn failed(act: &'static str, path: &Path, source: std::io::Error) -> DataKeyError {
+    DataKeyError::File { act, path: path.to_owned(), source }
+}
+
+/// Some of the objects of `home`, each with its place: enough to tell by whether a key is theirs.
+fn some_objects(home: &Home) -> Result<Vec<(String, PathBuf)>, DataKeyError> {
+    let mut found = Vec::new();
+    for (space, folder) in [("state", home.state()), ("secrets", home.secrets())] {
+        let mut some = Vec::new();
+        gather(&folder, space, &mut some)?;
+        found.extend(some);
+    }
+    Ok(found)
+}
+
+/// Gathers objects below `folder`, whose own place is `place`, until there are enough.
+fn gather(folder: &Path, place: &str, found: &mut Vec<(String, PathBuf)>) -> Result<(), DataKeyError> {
+    let entries = match std::fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        Err(source) => return Err(failed("read", folder, source)),
+    };
+    for entry in entries {
+        if found.len() >= SAMPLE {
+            break;
+        }
+        let entry = entry.map_err(|source| failed("read", folder, source))?;
+        let (path, name) = (entry.path(), entry.file_name().to_string_lossy().into_owned());
+        let place = format!("{place}/{name}");
+        if path.is_dir() {
+            gather(&path, &place, found)?;
+        } else if name.len() == OBJECT_NAME && name.bytes().all(|byte| byte.is_ascii_digit()) {
+            found.push((place, path));
+        }
+    }
+    Ok(())
+}
+
 fn associated_data(place: &str) -> Vec<u8> {
     let mut out = Vec::new();
     for part in [LABEL, place] {
@@ -172,6 +263,35 @@ mod tests {
         assert_eq!(*DataKey::load_or_make(&path).unwrap().open("a/b", &sealed).unwrap(), b"x");
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o640)).unwrap();
         assert!(matches!(DataKey::load_or_make(&path), Err(DataKeyError::Open { mode: 0o640, .. })));
+    }
+
+    #[test]
+    fn key_is_never_replaced_where_anything_was_written_under_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = Home::at(folder.path().join("home")).unwrap();
+        for (space, kept) in [("state", home.state()), ("secrets", home.secrets())] {
+            let key = DataKey::of(&home).unwrap();
+            let object = kept.join("app/host/00000000000000000001");
+            std::fs::create_dir_all(object.parent().unwrap()).unwrap();
+            std::fs::write(&object, key.seal(&format!("{space}/app/host/00000000000000000001"), b"x").unwrap())
+                .unwrap();
+            DataKey::of(&home).unwrap();
+
+            let aside = folder.path().join("aside");
+            std::fs::rename(home.data_key(), &aside).unwrap();
+            let lost = DataKey::of(&home).err().unwrap();
+            assert!(matches!(&lost, DataKeyError::Lost { object: found, .. } if *found == object), "{lost}");
+            assert!(lost.hint().starts_with("restore ") && !home.data_key().exists());
+            DataKey::load_or_make(&home.data_key()).unwrap();
+            let another = DataKey::of(&home).err().unwrap();
+            assert!(matches!(another, DataKeyError::Another { .. }), "{another}");
+
+            // With the right one again, one damaged object is no reason to refuse it.
+            std::fs::rename(&aside, home.data_key()).unwrap();
+            std::fs::write(object.with_file_name("00000000000000000002"), "damaged").unwrap();
+            DataKey::of(&home).unwrap();
+            std::fs::remove_dir_all(&kept).unwrap();
+        }
     }
 
     #[test]

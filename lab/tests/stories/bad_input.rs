@@ -158,6 +158,23 @@ async fn wrong_files_and_names_are_told_with_their_place() {
 }
 
 #[tokio::test]
+async fn lost_data_key_is_told_and_never_replaced() {
+    let fleet = Fleet::start().await.unwrap();
+    let (key, aside) = (fleet.broker.home.data_key(), fleet.file("data.key"));
+    std::fs::rename(&key, &aside).unwrap();
+    let texts = ["data.key", "opens with no other", "hint: restore", "--again"];
+    told(&fleet.replicator(&["secrets", "set", "other"]).await.unwrap(), 1, &texts);
+    told(&fleet.replicator(&["secrets", "list"]).await.unwrap(), 1, &texts);
+    told(&converge(&fleet, &[]).await, 1, &texts);
+    assert!(!key.exists());
+    std::fs::write(&key, [7; 32]).unwrap();
+    std::fs::set_permissions(&key, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+    told(&fleet.replicator(&["plan", &fleet.host]).await.unwrap(), 1, &["is not the one", "hint: restore"]);
+    std::fs::rename(&aside, &key).unwrap();
+    fleet.replicator(&["secrets", "list"]).await.unwrap().done().unwrap();
+}
+
+#[tokio::test]
 async fn machine_that_cannot_is_told_and_can_later() {
     let fleet = Fleet::start().await.unwrap();
 
