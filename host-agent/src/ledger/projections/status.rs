@@ -88,7 +88,8 @@ pub struct ResourceStatus {
 }
 
 impl Status {
-    fn result(&mut self, event: &Event, result: &ResourceResult) {
+    /// Takes in what became of a resource: where `stepped`, in a step that ended just now, else as a report has it.
+    fn result(&mut self, event: &Event, result: &ResourceResult, stepped: bool) {
         let outcome = Outcome::try_from(result.outcome).unwrap_or(Outcome::Unspecified);
         if outcome == Outcome::Removed {
             self.resources.remove(&result.resource);
@@ -97,11 +98,14 @@ impl Status {
         let resource = self.resources.entry(result.resource.clone()).or_default();
         let word = event_words::outcome(result.outcome);
         let failure = result.failure.as_ref().map(|failure| failure.code.clone());
-        let told_already = resource.outcome == word && resource.failure == failure && resource.note == result.note;
-        if !told_already {
+        let says_the_same = resource.outcome == word && resource.failure == failure && resource.note == result.note;
+        // Every step that changes something is news, even where one before it ended in the same words; the report
+        // that follows only repeats it.
+        let changed = outcome == Outcome::Changed && (stepped || !says_the_same);
+        if changed || !says_the_same {
             (resource.number, resource.at) = (event.number, event.wall_time);
         }
-        if outcome == Outcome::Changed && !told_already {
+        if changed {
             resource.changed_at = Some(event.wall_time);
             resource.drift = None;
         }
@@ -138,11 +142,11 @@ impl Fold for Status {
             Body::Equivocation(_) => self.equivocations += 1,
             Body::StepFinished(step) => {
                 if let Some(result) = &step.result {
-                    self.result(event, result);
+                    self.result(event, result, true);
                 }
             }
             Body::ApplyReported(report) => {
-                report.results.iter().for_each(|result| self.result(event, result));
+                report.results.iter().for_each(|result| self.result(event, result, false));
                 self.last_apply = Some(Apply::of(event, report));
             }
             Body::DriftFound(drift) => {
@@ -214,6 +218,25 @@ mod tests {
         let status = folded(vec![drift, step(failed), step(result(Outcome::Changed))]);
         let resource = &status.resources["web.server"];
         assert_eq!((resource.failure.as_deref(), resource.drift.as_deref()), (None, None));
+    }
+
+    #[test]
+    fn change_after_a_change_is_news_though_it_says_the_same() {
+        let drift = Body::DriftFound(DriftFound { resource: "web.server".into(), what: "stopped".into() });
+        let changed = || [step(result(Outcome::Changed)), report(result(Outcome::Changed))];
+        let [first, then] = changed();
+        let [again, told] = changed();
+        let status = folded(vec![first, then, drift, again, told]);
+        let resource = &status.resources["web.server"];
+        assert_eq!((resource.number, resource.changed_at, resource.drift.as_deref()), (4, Some(4000), None));
+    }
+
+    #[test]
+    fn failure_told_again_has_its_first_time() {
+        let mut failed = result(Outcome::Failed);
+        failed.failure = Some(Failure { code: "exited".into(), ..Failure::default() });
+        let status = folded(vec![step(failed.clone()), report(failed.clone()), step(failed)]);
+        assert_eq!(status.resources["web.server"].number, 1);
     }
 
     #[test]

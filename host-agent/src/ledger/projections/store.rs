@@ -15,8 +15,9 @@ use crate::ledger::{ReadError, Reader};
 /// Entries folded at once.
 const PAGE: u32 = 1000;
 
-/// The form of the tables. Another number found: they are dropped and folded anew, for nothing in them is a fact.
-const FORMAT: u32 = 1;
+/// The form of the tables, and how they are folded. Another number found: they are dropped and folded anew, for
+/// nothing in them is a fact.
+const FORMAT: u32 = 2;
 
 const TABLES: &str = "
     CREATE TABLE folded   (number INTEGER NOT NULL, hash BLOB NOT NULL) STRICT;
