@@ -25,6 +25,7 @@ mod stories {
     pub(crate) mod collector;
     mod gateway;
     mod ledger_files;
+    mod lost_network;
     mod one_change;
     mod plan_is_report;
     mod plan_knows;

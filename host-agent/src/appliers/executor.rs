@@ -14,8 +14,8 @@ use replicator_protocol::change;
 use replicator_protocol::wire::declaration::resource;
 use replicator_protocol::wire::event::event::Body;
 use replicator_protocol::wire::event::{
-    Action, ApplyReported, DriftFound, Failure, Outcome, PlannedStep, ReasonCode, Record, ResourceResult, StepsPlanned,
-    Trigger,
+    Action, ApplyReported, DriftFound, Failure, Outcome, PlannedStep, Reason, ReasonCode, Record, ResourceResult,
+    StepsPlanned, Trigger,
 };
 
 use self::paths::Paths;
@@ -141,10 +141,9 @@ impl Walk<'_> {
         let mut modules: Vec<StepsPlanned> = Vec::new();
         for step in self.plan.iter().filter(|step| step.action != Action::None) {
             if trigger == Trigger::Reconcile {
-                let drift = step.reasons.iter().filter(|reason| reason.code() == ReasonCode::Drift);
-                bodies.extend(drift.map(|reason| {
-                    Body::DriftFound(DriftFound { resource: step.id.to_string(), what: reason.subject.clone() })
-                }));
+                let found = step.reasons.iter().filter_map(drift_of);
+                let drift = |what: &str| DriftFound { resource: step.id.to_string(), what: what.to_owned() };
+                bodies.extend(found.map(|what| Body::DriftFound(drift(what))));
             }
             let planned = PlannedStep {
                 resource: step.id.to_string(),
@@ -187,6 +186,15 @@ impl Walk<'_> {
     fn paths(&self) -> Paths<'_> {
         Paths { tools: self.tools, ledger: &self.ledger }
     }
+}
+
+/// What a reason says was found to be other than it was left, where nothing new was declared.
+fn drift_of(reason: &Reason) -> Option<&str> {
+    if reason.code() == ReasonCode::Drift {
+        return Some(&reason.subject);
+    }
+    // The container whose network it shares was lost, and its network with it.
+    (reason.code() == ReasonCode::FollowedRecreated).then_some("network")
 }
 
 /// A result of a step, as the report has it.

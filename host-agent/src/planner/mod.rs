@@ -108,7 +108,7 @@ pub fn plan(situation: &Situation<'_>) -> Vec<Planned> {
     known.sort_by(|(one, id, _), (other, other_id, _)| (order(one), id).cmp(&(order(other), other_id)));
     let known: Vec<_> = known.into_iter().map(|(_, id, facts)| (id, facts)).collect();
     let steps = change::plan(&known, situation.resources, situation.wanted);
-    let mut renewed = BTreeSet::new();
+    let mut bound = Bound::default();
     let mut planned = Vec::new();
     for (at, step) in steps.into_iter().enumerate() {
         let mut step = Planned {
@@ -119,10 +119,8 @@ pub fn plan(situation: &Situation<'_>) -> Vec<Planned> {
             blocked: None,
         };
         if let Some(resource) = situation.resources.get(at) {
-            situation.refine(resource, &renewed, &mut step);
-            if renews(&step) {
-                renewed.insert((resource.kind(), resource.target()));
-            }
+            situation.refine(resource, &bound, &mut step);
+            bound.note(resource, &step);
         }
         planned.push(step);
     }
@@ -141,10 +139,27 @@ pub fn plan(situation: &Situation<'_>) -> Vec<Planned> {
     planned
 }
 
-/// Whether others that are bound to the thing by its id must be made again.
-fn renews(step: &Planned) -> bool {
-    let by_id = matches!(step.kind, Kind::Network | Kind::Container);
-    by_id && step.blocked.is_none() && matches!(step.action, Action::Create | Action::Recreate)
+/// What earlier steps do to things that others are bound to.
+#[derive(Default)]
+struct Bound<'a> {
+    /// Made again: what is bound to their id must be, too.
+    renewed: BTreeSet<(Kind, &'a str)>,
+    /// Containers that are started again: what shares their network then holds one that is gone.
+    restarted: BTreeSet<&'a str>,
+}
+
+impl<'a> Bound<'a> {
+    fn note(&mut self, resource: &'a Resource, step: &Planned) {
+        if step.blocked.is_some() {
+            return;
+        }
+        let by_id = matches!(step.kind, Kind::Network | Kind::Container);
+        if by_id && matches!(step.action, Action::Create | Action::Recreate) {
+            self.renewed.insert((step.kind, resource.target()));
+        } else if step.kind == Kind::Container && step.action == Action::Change {
+            self.restarted.insert(resource.target());
+        }
+    }
 }
 
 impl Situation<'_> {
@@ -156,7 +171,7 @@ impl Situation<'_> {
     }
 
     /// Adds what only this machine can tell.
-    fn refine(&self, resource: &Resource, renewed: &BTreeSet<(Kind, &str)>, step: &mut Planned) {
+    fn refine(&self, resource: &Resource, bound: &Bound<'_>, step: &mut Planned) {
         let name = step.id.to_string();
         match self.observed.get(&step.id) {
             Some(Observed::Unknown(failure)) => {
@@ -167,7 +182,7 @@ impl Situation<'_> {
             Some(Observed::Drifted(drift)) => drift.iter().for_each(|drift| drifted(resource, drift, step)),
             Some(Observed::Failing(_)) | None => {}
         }
-        bound_to_renewed(resource, renewed, step);
+        bound_to_others(resource, bound, step);
         if let Some(begun) = self.ledger.begun.get(&name) {
             // A removal that was begun and called off is nothing to go on with.
             if step.action == Action::None && begun.action() != Action::Remove {
@@ -189,17 +204,21 @@ impl Situation<'_> {
 }
 
 /// A container is bound to a network, and to the container whose network it shares, by id: where the machine
-/// says that one of them is made again, so is the container.
-fn bound_to_renewed(resource: &Resource, renewed: &BTreeSet<(Kind, &str)>, step: &mut Planned) {
+/// says that one of them is made again, so is the container. And it is started again after the one whose network it
+/// shares.
+fn bound_to_others(resource: &Resource, bound: &Bound<'_>, step: &mut Planned) {
     let resource::Kind::Container(container) = &resource.body else { return };
     if matches!(step.action, Action::Create | Action::Recreate) {
         return;
     }
-    if renewed.contains(&(Kind::Container, container.network_of.as_str())) {
+    if bound.renewed.contains(&(Kind::Container, container.network_of.as_str())) {
         raise(step, Action::Recreate, reason(ReasonCode::FollowedRecreated, &container.network_of));
     }
-    let network = container.networks.iter().find(|network| renewed.contains(&(Kind::Network, network.name.as_str())));
-    if network.is_some() {
+    if bound.restarted.contains(container.network_of.as_str()) && step.action != Action::Change {
+        raise(step, Action::Change, reason(ReasonCode::Drift, "network"));
+    }
+    let on_renewed = |name: &str| bound.renewed.contains(&(Kind::Network, name));
+    if container.networks.iter().any(|network| on_renewed(&network.name)) {
         raise(step, Action::Recreate, reason(ReasonCode::Drift, "altered"));
     }
 }

@@ -90,6 +90,17 @@ fn what_is_bound_to_a_lost_network_is_made_again() {
 }
 
 #[test]
+fn what_shares_a_network_is_started_again_after_the_container_that_holds_it() {
+    let follows = |c: &mut Container| c.network_of = "net".into();
+    let resources = [container("net", |_| ()), container("a", follows), container("b", follows)];
+    let observed = [("m.net", drift(&["stopped"])), ("m.b", drift(&["stopped"]))];
+    let steps = planned(&resources, &applied(&resources), &observed);
+    assert!(steps.iter().all(|step| step.action == Action::Change), "{steps:?}");
+    assert_eq!(steps[1].reasons, [reason(ReasonCode::Drift, "network")]);
+    assert_eq!(steps[2].reasons, [reason(ReasonCode::Drift, "stopped")], "one start is enough");
+}
+
+#[test]
 fn unfinished_step_is_taken_again() {
     let resources = [container("a", |_| ())];
     let mut ledger = applied(&resources);

@@ -3,7 +3,9 @@
 use replicator_host_agent::daemon::Depth;
 use replicator_host_agent::host::docker::Condition;
 use replicator_lab::bench::{Bench, code, outcomes};
+use replicator_lab::fleet::docker;
 use replicator_lab::images;
+use replicator_protocol::change::reason;
 use replicator_protocol::wire::declaration::{
     Container, Health, HealthCommand, Mount, Network, NetworkAttachment, health::Test, mount::Source, resource::Kind,
 };
@@ -218,13 +220,36 @@ async fn what_follows_a_container_is_recreated_with_it_and_restarted_after_it() 
     assert_eq!(report.results[2].reasons[0].code(), ReasonCode::FollowedRecreated);
     // The followed one starts again by itself, and its network with it: the follower holds one that is gone.
     let net = bench.seen("net").await.unwrap().id;
-    bench.docker.stop(&net, std::time::Duration::from_secs(5)).await.unwrap();
-    bench.docker.start(&net).await.unwrap();
+    for depth in [Depth::Cheap, Depth::Full] {
+        docker(&["restart", "-t", "0", &net]).unwrap();
+        assert_eq!(restarted(&bench, depth).await, [vec![], vec!["network".to_owned()]]);
+    }
+    // It is down, or paused: both are started again, in order, by one look.
+    for act in ["kill", "pause"] {
+        docker(&[act, &net]).unwrap();
+        let reasons = [vec!["stopped".to_owned()], vec!["network".to_owned()]];
+        assert_eq!(restarted(&bench, Depth::Cheap).await, reasons, "{act}");
+    }
+    // It is gone: both are made again.
+    docker(&["rm", "-f", &net]).unwrap();
     let before = bench.seen("app").await.unwrap();
-    let look = bench.look(Depth::Full).await.unwrap().unwrap();
-    assert_eq!(look.results[2].reasons[0].subject, "network", "{look:?}");
+    let look = bench.look(Depth::Cheap).await.unwrap().unwrap();
+    assert_eq!(outcomes(&look), [Outcome::Unchanged, Outcome::Changed, Outcome::Changed], "{look:?}");
+    assert_eq!(look.results[2].reasons, [reason(ReasonCode::FollowedRecreated, bench.name("net"))]);
+    let (net, after) = (bench.seen("net").await.unwrap(), bench.seen("app").await.unwrap());
+    assert!(after.id != before.id && after.followed == net.id);
+    assert_eq!(bench.look(Depth::Full).await.unwrap(), None);
+}
+
+/// Looks at a container and its follower, of which the follower is started again and stays; returns the reasons of
+/// both. Nothing is left to do.
+async fn restarted(bench: &Bench, depth: Depth) -> [Vec<String>; 2] {
+    let before = bench.seen("app").await.unwrap();
+    let look = bench.look(depth).await.unwrap().unwrap();
     let after = bench.seen("app").await.unwrap();
-    assert!(after.id == before.id && after.started_at > before.started_at);
+    assert!(after.id == before.id && before.started_before(&after), "{look:?}");
+    assert_eq!(bench.look(Depth::Full).await.unwrap(), None, "{look:?}");
+    [1, 2].map(|at| look.results[at].reasons.iter().map(|reason| reason.subject.clone()).collect())
 }
 
 #[tokio::test]

@@ -44,16 +44,7 @@ impl Applier for Containers<'_> {
         if seen.name != record.target || altered(declared, &seen) {
             return Ok(vec![Drift::Word("altered")]);
         }
-        let mut drift = Vec::new();
-        if !declared.network_of.is_empty() {
-            let followed = self.tools.docker.container(&declared.network_of).await.map_err(runtime)?;
-            match followed {
-                Some(followed) if followed.id != record.followed => drift.push(Drift::Followed),
-                // Started before the container whose network it shares, it holds a network that is gone.
-                Some(followed) if seen.started_at < followed.started_at => drift.push(Drift::Word("network")),
-                Some(_) | None => {}
-            }
-        }
+        let mut drift: Vec<_> = self.lost_network(declared, &seen).await?.into_iter().collect();
         match seen.condition {
             Condition::Stopped => drift.push(Drift::Word("stopped")),
             Condition::Restarting if drift.is_empty() => {
@@ -82,7 +73,12 @@ impl Applier for Containers<'_> {
         };
         match (&standing, job.action) {
             (Some(standing), Action::Reload) => self.reload(job, standing).await,
-            (Some(standing), Action::Change) => self.restart(job, standing).await,
+            // Bound to a container that is gone meanwhile, it could not be started.
+            (Some(standing), Action::Change)
+                if self.lost_network(job.declared, standing).await? != Some(Drift::Followed) =>
+            {
+                self.restart(job, standing).await
+            }
             (
                 _,
                 Action::Create | Action::Recreate | Action::Change | Action::Reload | Action::None | Action::Remove,
@@ -108,6 +104,20 @@ impl Applier for Containers<'_> {
 }
 
 impl Containers<'_> {
+    /// How a container no longer shares the network of the one it follows, where that one is there.
+    pub(super) async fn lost_network(&self, declared: &Container, seen: &Seen) -> Result<Option<Drift>, Failure> {
+        if declared.network_of.is_empty() {
+            return Ok(None);
+        }
+        let followed = self.tools.docker.container(&declared.network_of).await.map_err(runtime)?;
+        Ok(match followed {
+            Some(followed) if followed.id != seen.followed => Some(Drift::Followed),
+            // Started before the container whose network it shares, it holds a network that is gone.
+            Some(followed) if seen.started_before(&followed) => Some(Drift::Word("network")),
+            Some(_) | None => None,
+        })
+    }
+
     /// What says that a container is the one declared: a keyed digest over its fields and what it takes in.
     pub(super) fn identity(&self, wanted: &Facts<bytes::Bytes>) -> String {
         let mut parts: Vec<&[u8]> = Vec::new();
@@ -165,18 +175,12 @@ impl Containers<'_> {
     async fn read_back(&self, job: &Job<'_, Container>, id: &str) -> Result<Record, Failure> {
         let seen = self.tools.docker.container(id).await.map_err(runtime)?;
         let seen = seen.ok_or_else(|| failure(FailureCode::ReadBack).with("container", "gone"))?;
-        let followed = if job.declared.network_of.is_empty() {
-            String::new()
-        } else {
-            let followed = self.tools.docker.container(&job.declared.network_of).await.map_err(runtime)?;
-            followed.map(|followed| followed.id).unwrap_or_default()
-        };
         Ok(Record {
             digest: self.identity(job.wanted).into_bytes().into(),
             found: !self.tools.is_ours(&seen.labels),
             runtime_id: seen.id,
             image_id: seen.image_id,
-            followed,
+            followed: seen.followed,
             volumes: volumes(job.declared),
             host_ports: job.declared.ports.iter().map(|port| port.host_port).collect(),
             ..record(job)

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use replicator_protocol::change::{self, Facts};
 use replicator_protocol::ids::ResourceId;
 use replicator_protocol::resources::Resource;
-use replicator_protocol::wire::declaration::resource;
+use replicator_protocol::wire::declaration::{Container, resource};
 use replicator_protocol::wire::event::{Failure, Record};
 
 use super::super::applier::{Applier as _, Tools};
@@ -61,7 +61,9 @@ pub(super) async fn observe(
         let Some(applied) = ledger.applied.get(&resource.id.to_string()) else { continue };
         let seen = match (&resource.body, &listed) {
             // One that was taken over bears no label of ours, and is in no list of ours.
-            (resource::Kind::Container(_), Some(listed)) if !applied.record.found => in_list(&applied.record, listed),
+            (resource::Kind::Container(declared), Some(listed)) if !applied.record.found => {
+                cheaply(tools, declared, &applied.record, listed).await
+            }
             (resource::Kind::Network(_), Some(_)) => Ok(Vec::new()),
             _ => match look(tools, resource, &applied.record, depth).await {
                 Ok(drift) if !drift.is_empty() && is_unfinished(tools, resource, ledger, depth).await => {
@@ -109,7 +111,23 @@ async fn look(tools: &Tools, resource: &Resource, record: &Record, depth: Depth)
     }
 }
 
-/// The cheap look: one list answers for every container.
+/// The cheap look: one list answers for every container, but not whether one that shares a network has it still.
+async fn cheaply(
+    tools: &Tools,
+    declared: &Container,
+    record: &Record,
+    listed: &Result<Vec<Listed>, Failure>,
+) -> Result<Vec<Drift>, Failure> {
+    let mut drift = in_list(record, listed)?;
+    if !declared.network_of.is_empty()
+        && let Some(seen) =
+            tools.docker.container(&record.runtime_id).await.map_err(|error| failure::runtime(&error))?
+    {
+        drift.extend(Containers { tools }.lost_network(declared, &seen).await?);
+    }
+    Ok(drift)
+}
+
 fn in_list(record: &Record, listed: &Result<Vec<Listed>, Failure>) -> Result<Vec<Drift>, Failure> {
     let listed = listed.as_ref().map_err(Clone::clone)?;
     Ok(match listed.iter().find(|one| one.id == record.runtime_id) {

@@ -73,6 +73,8 @@ pub struct Seen {
     pub started_at: String,
     /// The id of its image.
     pub image_id: String,
+    /// The id of the container whose network it shares; empty where it has one of its own.
+    pub followed: String,
     /// Its main process, as the host numbers it; 0 where it does not run.
     pub pid: i64,
     /// Ids of the networks it is on, by name.
@@ -107,6 +109,12 @@ impl Seen {
             restarts: answer.restart_count.unwrap_or_default(),
             started_at: state.started_at.unwrap_or_default(),
             image_id: answer.image.unwrap_or_default(),
+            followed: host
+                .network_mode
+                .as_deref()
+                .and_then(|mode| mode.strip_prefix("container:"))
+                .unwrap_or_default()
+                .to_owned(),
             pid: state.pid.unwrap_or_default(),
             addresses: networks.iter().map(|(name, end)| (name.clone(), text(&end.ip_address))).collect(),
             networks: networks.iter().map(|(name, end)| (name.clone(), text(&end.network_id))).collect(),
@@ -116,6 +124,16 @@ impl Seen {
                 host.pids_limit.unwrap_or_default().max(0),
             ),
         }
+    }
+}
+
+impl Seen {
+    /// Whether it started earlier than `other`.
+    #[must_use]
+    pub fn started_before(&self, other: &Self) -> bool {
+        // Of one form but for the end: the zeros of a fraction are left out, and the letter of the zone follows.
+        let moment = |seen: &Self| seen.started_at.trim_end_matches('Z').to_owned();
+        moment(self) < moment(other)
     }
 }
 

@@ -126,7 +126,7 @@ impl Docker {
         use futures_util::StreamExt as _;
         let filters = std::collections::HashMap::from([
             ("type", vec!["container".to_owned()]),
-            ("event", ["die", "stop", "destroy", "rename", "pause", "oom"].map(str::to_owned).to_vec()),
+            ("event", ["die", "stop", "destroy", "rename", "pause", "oom", "start"].map(str::to_owned).to_vec()),
             ("label", vec![format!("replicator.host={host}")]),
         ]);
         let options = bollard::query_parameters::EventsOptionsBuilder::default().filters(&filters).build();
