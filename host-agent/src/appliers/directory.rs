@@ -7,7 +7,7 @@ use replicator_protocol::resources::directory::DEFAULT_MODE;
 use replicator_protocol::wire::declaration::Directory;
 use replicator_protocol::wire::event::{Failure, Record};
 
-use super::applier::{Applier, Done, Gone, Job, is_as_left, leave_behind, record};
+use super::applier::{Applier, Done, Gone, Job, Tools, is_as_left, record};
 use super::failure::{self, FailureCode, With as _, failure};
 use super::file::{drifted, owned, ownership, place, word};
 use crate::host::files::{self, FileType};
@@ -15,9 +15,20 @@ use crate::ledger::projections::resources::ALGORITHM;
 use crate::planner::Drift;
 
 /// Applies folders.
-pub(super) struct Directories;
+pub(super) struct Directories<'t>(pub(super) &'t Tools);
 
-impl Directories {
+impl Directories<'_> {
+    /// Where a file of the same path was found before, it comes back.
+    fn gone(&self, record: &Record, path: &Path, note: &str) -> Result<Gone, Failure> {
+        match self.0.original(&record.original).map_err(|error| failure::file("read the original of", path, &error))? {
+            Some((content, ownership)) => {
+                files::write(path, &content, ownership).map_err(|error| failure::file("restore", path, &error))?;
+                Ok(Gone::Removed("what was here first is back".into()))
+            }
+            None => Ok(Gone::Removed(note.to_owned())),
+        }
+    }
+
     /// What a step is about to leave, told before it is begun.
     ///
     /// # Errors
@@ -35,7 +46,7 @@ impl Directories {
     }
 }
 
-impl Applier for Directories {
+impl Applier for Directories<'_> {
     type Declared = Directory;
 
     async fn observe(&self, _declared: &Directory, record: &Record, _full: bool) -> Result<Vec<Drift>, Failure> {
@@ -69,15 +80,14 @@ impl Applier for Directories {
             }
         }
         is_as_left(&self.observe(job.declared, &record, true).await?, path)?;
-        let note = leave_behind(self, job).await?;
-        Ok(Done { note, ..Done::well(record) })
+        Ok(Done::well(record))
     }
 
     async fn remove(&self, record: &Record) -> Result<Gone, Failure> {
         let path = Path::new(&record.target);
         let failed = |act: &'static str| move |error: std::io::Error| failure::file(act, path, &error);
         match files::look(path).map_err(failed("look at"))? {
-            None => return Ok(Gone::Removed("it was gone already".into())),
+            None => return self.gone(record, path, "it was gone already"),
             Some(seen) if seen.file_type != FileType::Directory => {
                 return Ok(Gone::Kept(format!("a {} stands there now", word(seen.file_type))));
             }
@@ -85,7 +95,10 @@ impl Applier for Directories {
             Some(_) => {}
         }
         match files::entries(path).map_err(failed("count the entries of"))? {
-            0 => files::remove_directory(path).map_err(failed("remove")).map(|()| Gone::Removed(String::new())),
+            0 => {
+                files::remove_directory(path).map_err(failed("remove"))?;
+                self.gone(record, path, "")
+            }
             1 => Ok(Gone::Kept("it holds 1 entry".into())),
             many => Ok(Gone::Kept(format!("it holds {many} entries"))),
         }

@@ -1,5 +1,6 @@
 //! Carries a plan out: every step in the ledger before its effect and after it.
 
+mod moving;
 mod observing;
 mod paths;
 mod probing;
@@ -18,6 +19,7 @@ use replicator_protocol::wire::event::{
     StepsPlanned, Trigger,
 };
 
+use self::moving::in_place_of;
 use self::paths::Paths;
 use super::applier::Tools;
 use super::directory::Directories;
@@ -84,7 +86,7 @@ impl Executor {
             if depth == Depth::Full {
                 walk.probe(&mut results).await?;
             }
-            results.extend(walk.remove_orphans().await?.into_iter().map(Some));
+            walk.remove_orphans(&mut results).await?;
         }
         let not_attempted = results.iter().filter(|result| result.is_none()).count();
         let report = ApplyReported {
@@ -175,7 +177,10 @@ impl Walk<'_> {
             resource::Kind::Network(_) | resource::Kind::Container(_) => return None,
         };
         let (found, original) = match self.paths().own(&step.id.to_string(), &about.target) {
-            Ok(Some(own)) => (own.found, own.original.clone()),
+            Ok(Some(own)) => {
+                let known = in_place_of(own, step.kind);
+                (known.found, known.original)
+            }
             Ok(None) => (!matches!(files::look(Path::new(&about.target)), Ok(None)), String::new()),
             // Whoever cannot tell takes it for somebody else's.
             Err(_) => (true, String::new()),

@@ -73,8 +73,8 @@ codes! {
     ReplacementFailed = "replacement-failed",
     /// The change loses data, and the operator has not agreed.
     NotAcknowledged = "not-acknowledged",
-    /// Something in the folder is the agent's own and could not be removed.
-    StillHolds = "still-holds",
+    /// It cannot be removed before what lies in it, or before another resource has taken its place.
+    RemovalWaits = "removal-waits",
     /// The ledger could not be written, so nothing was changed.
     NotRecorded = "not-recorded",
     /// The policy of this host does not allow it.

@@ -10,7 +10,7 @@ use replicator_protocol::wire::declaration::{File, Sealed, file::Body};
 use replicator_protocol::wire::event::{Failure, Record};
 use zeroize::Zeroizing;
 
-use super::applier::{Applier, Done, Gone, Job, Tools, is_as_left, leave_behind, record};
+use super::applier::{Applier, Done, Gone, Job, Tools, is_as_left, record};
 use super::failure::{self, FailureCode, With as _, failure};
 use crate::host::files::{self, FileType, Ownership, Seen};
 use crate::host::users::{self, Account};
@@ -87,8 +87,7 @@ impl Applier for Files<'_> {
             }
         }
         is_as_left(&self.observe(job.declared, &record, true).await?, path)?;
-        let note = leave_behind(self, job).await?;
-        Ok(Done { note, ..Done::well(record) })
+        Ok(Done::well(record))
     }
 
     async fn remove(&self, record: &Record) -> Result<Gone, Failure> {

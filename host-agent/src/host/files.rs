@@ -64,7 +64,10 @@ pub struct Seen {
 pub fn look(path: &Path) -> io::Result<Option<Seen>> {
     let metadata = match fs::symlink_metadata(path) {
         Ok(metadata) => metadata,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        // Nothing lies below a file.
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+            return Ok(None);
+        }
         Err(error) => return Err(error),
     };
     let file_type = metadata.file_type();

@@ -16,6 +16,7 @@ use super::super::directory::Directories;
 use super::super::failure;
 use super::super::file::Files;
 use super::super::network::Networks;
+use super::moving::{Former, former};
 use crate::daemon::Depth;
 use crate::host::docker::Listed;
 use crate::host::files::{self, FileType};
@@ -56,6 +57,7 @@ pub(super) async fn observe(
         Depth::Cheap => Some(tools.docker.list(tools.host.as_str()).await.map_err(|error| failure::runtime(&error))),
         Depth::Full => None,
     };
+    let former = former(resources, ledger);
     let mut observed = BTreeMap::new();
     for resource in resources {
         let Some(applied) = ledger.applied.get(&resource.id.to_string()) else { continue };
@@ -65,6 +67,8 @@ pub(super) async fn observe(
                 cheaply(tools, declared, &applied.record, listed).await
             }
             (resource::Kind::Network(_), Some(_)) => Ok(Vec::new()),
+            // What it stood for before is not what it is.
+            _ if has_moved(resource, &applied.record) => Ok(Vec::new()),
             _ => match look(tools, resource, &applied.record, depth).await {
                 Ok(drift) if !drift.is_empty() && is_unfinished(tools, resource, ledger, depth).await => {
                     Ok(vec![Drift::Unfinished])
@@ -72,6 +76,12 @@ pub(super) async fn observe(
                 seen => seen,
             },
         };
+        let seen = seen.map(|mut drift| {
+            let stands = |one: &&Former<'_>| !matches!(files::look(Path::new(&one.record.target)), Ok(None));
+            let left = former.iter().filter(|one| resources[one.at].id == resource.id).find(stands);
+            drift.extend(left.map(|_| Drift::Unfinished));
+            drift
+        });
         let seen = match seen {
             Ok(drift) if drift.is_empty() => continue,
             Ok(drift) => Observed::Drifted(drift),
@@ -81,6 +91,11 @@ pub(super) async fn observe(
         observed.insert(resource.id.clone(), seen);
     }
     observed
+}
+
+fn has_moved(resource: &Resource, record: &Record) -> bool {
+    let elsewhere = resource.kind().has_path() && record.target != resource.target();
+    record.kind != resource.kind().as_str() || elsewhere
 }
 
 /// Whether it is as a step had announced that could not say what became of it: that is no drift.
@@ -103,7 +118,7 @@ async fn look(tools: &Tools, resource: &Resource, record: &Record, depth: Depth)
     let full = depth == Depth::Full;
     match &resource.body {
         resource::Kind::File(declared) => Files(tools).observe(declared, record, full).await,
-        resource::Kind::Directory(declared) => Directories.observe(declared, record, full).await,
+        resource::Kind::Directory(declared) => Directories(tools).observe(declared, record, full).await,
         resource::Kind::Network(declared) => {
             Networks { tools, fixed: Vec::new() }.observe(declared, record, full).await
         }

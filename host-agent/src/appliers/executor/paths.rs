@@ -48,7 +48,7 @@ impl<'a> Paths<'a> {
         let at = Path::new(path);
         let seen = files::look(at).map_err(|error| failure::file("look at", at, &error))?;
         let (kind, digest) = match seen.map(|seen| seen.file_type) {
-            None => return Ok(said.iter().find_map(Said::recorded)),
+            None => return Ok(gone(&said)),
             Some(FileType::File) => {
                 let content = files::read(at).map_err(|error| failure::file("read", at, &error))?;
                 (Kind::File, self.tools.digest(CONTENT, &Zeroizing::new(content)))
@@ -60,6 +60,14 @@ impl<'a> Paths<'a> {
         let of_kind = || said.iter().filter(|said| said.record().kind == kind.as_str());
         let equal = of_kind().find(|said| said.is_left() && said.record().digest == digest);
         Ok(equal.map(Said::record).or_else(|| of_kind().find_map(Said::recorded)))
+    }
+
+    /// Every record of something that stands at a path, or may, with the resource it is of.
+    pub(super) fn all(&self) -> impl Iterator<Item = (&'a str, &'a Record)> + use<'a> {
+        let recorded = self.ledger.applied.iter().map(|(name, applied)| (name.as_str(), &applied.record));
+        let loose = self.ledger.loose.iter();
+        let loose = loose.flat_map(|(name, records)| records.iter().map(move |record| (name.as_str(), record)));
+        recorded.chain(loose).filter(|(_, record)| kind(record).is_some_and(Kind::has_path))
     }
 
     /// Everything that was ever said of `path` and may still be so, what `resource` itself says first.
@@ -96,6 +104,19 @@ impl<'a> Paths<'a> {
         left.sort_by(|one, other| other.target.cmp(&one.target));
         left
     }
+}
+
+/// What is known where nothing stands. A folder in the place of a file that was found has that come back, so it comes
+/// first; an original is not lost in any case.
+fn gone<'a>(said: &[Said<'a>]) -> Option<&'a Record> {
+    let mut originals = said.iter().map(Said::record).filter(|record| !record.original.is_empty());
+    let folder = originals.clone().find(|record| record.kind == Kind::Directory.as_str());
+    folder.or_else(|| said.iter().find_map(Said::recorded)).or_else(|| originals.next())
+}
+
+/// Whether `path` lies below `folder`, however deep.
+pub(super) fn lies_in(path: &str, folder: &str) -> bool {
+    path != folder && Path::new(path).starts_with(folder)
 }
 
 impl<'a> Said<'a> {

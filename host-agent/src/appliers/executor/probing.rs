@@ -28,7 +28,7 @@ impl Walk<'_> {
     fn take_back(&self, failed: &ResourceResult) -> Result<(), ApplyError> {
         let before = self.ledger.applied.get(&failed.resource).map(|applied| applied.record.clone());
         let record = before.filter(|_| failed.action() == Action::Reload);
-        let finished = StepFinished { result: Some(failed.clone()), record, forgotten: false };
+        let finished = StepFinished { result: Some(failed.clone()), record, ..StepFinished::default() };
         self.append(vec![Body::StepFinished(finished)])
     }
 

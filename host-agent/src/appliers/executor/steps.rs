@@ -136,7 +136,11 @@ impl Walk<'_> {
         if let Some(record) = &record {
             tracing::debug!(resource = result.resource, target = record.target, "read back");
         }
-        bodies.push(Body::StepFinished(StepFinished { result: Some(result.clone()), record, forgotten: false }));
+        bodies.push(Body::StepFinished(StepFinished {
+            result: Some(result.clone()),
+            record,
+            ..StepFinished::default()
+        }));
         self.append(bodies)?;
         progress.put(at, result);
         Ok(())
@@ -177,7 +181,7 @@ impl Walk<'_> {
         let resource = &self.in_force.declaration.resources[at];
         match &resource.body {
             resource::Kind::File(declared) => self.with_job(at, declared, Files(tools)).await,
-            resource::Kind::Directory(declared) => self.with_job(at, declared, Directories).await,
+            resource::Kind::Directory(declared) => self.with_job(at, declared, Directories(tools)).await,
             resource::Kind::Network(declared) => {
                 let fixed = self.fixed_on(&declared.name);
                 self.with_job(at, declared, Networks { tools, fixed }).await
@@ -192,16 +196,19 @@ impl Walk<'_> {
         let wanted = &self.wanted[at];
         let known = self.ledger.applied.get(&name).map(|applied| &applied.record);
         let here = if step.kind.has_path() {
-            self.paths().own(&name, &wanted.target)?
+            match self.paths().own(&name, &wanted.target)? {
+                Some(own) => Some(self.make_way(own, step.kind).await?),
+                None => None,
+            }
         } else {
-            known.filter(|known| known.target == wanted.target)
+            known.filter(|known| known.target == wanted.target).cloned()
         };
         let job = Job {
             id: &step.id,
             declared,
             action: step.action,
             known,
-            here,
+            here: here.as_ref(),
             wanted,
             taken_in: self.is_taken_in(&wanted.target),
             begun: self.ledger.begun.contains_key(&name),
@@ -211,7 +218,7 @@ impl Walk<'_> {
     }
 
     /// Whether a container that was applied took this path in when it was made.
-    fn is_taken_in(&self, path: &str) -> bool {
+    pub(super) fn is_taken_in(&self, path: &str) -> bool {
         self.ledger.applied.values().any(|applied| applied.record.inputs.contains_key(path))
     }
 
@@ -279,7 +286,7 @@ impl Walk<'_> {
             bodies.push(Body::StepFinished(StepFinished {
                 result: Some(failed.clone()),
                 record: Some(before.clone()),
-                forgotten: false,
+                ..StepFinished::default()
             }));
             progress.put(earlier, failed);
         }

@@ -22,6 +22,7 @@ use crate::ledger::{Ledger, SharedLedger};
 use crate::testing;
 
 mod faults;
+mod moves;
 
 struct Bench {
     folder: tempfile::TempDir,

@@ -44,8 +44,8 @@ pub struct Resources {
     pub applied: BTreeMap<String, Applied>,
     /// Steps that began and have not ended, by resource.
     pub begun: BTreeMap<String, PlannedStep>,
-    /// What may stand at paths of the agent's own that no record speaks of, by resource: what each step was about to
-    /// leave there, until one is recorded.
+    /// What may stand of the agent's own that no record speaks of, by resource: what each step was about to leave at a
+    /// path, until that path is recorded; and what the resource stood for before it moved, until that is undone.
     pub loose: BTreeMap<String, Vec<Record>>,
     /// Steps not to be tried again for the declaration they failed for, by resource.
     pub given_up: BTreeMap<String, (DeclarationRef, Failure)>,
@@ -98,8 +98,8 @@ impl super::Fold for Resources {
                 }
             }
             Some(Body::OriginalKept(kept)) => {
-                let loose = self.loose.entry(kept.resource.clone()).or_default();
-                for about in loose.iter_mut().filter(|about| about.target == kept.path) {
+                let loose = self.loose.get_mut(&kept.resource);
+                for about in loose.into_iter().flatten().filter(|about| about.target == kept.path) {
                     (about.found, about.original) = (true, kept.digest.clone());
                 }
             }
@@ -114,6 +114,10 @@ impl super::Fold for Resources {
                 if let Some(record) = &finished.record {
                     self.record(event.number, result, record);
                 }
+                if let Some(loose) = self.loose.get_mut(&result.resource) {
+                    loose.retain(|former| !finished.left.contains(&former.target));
+                }
+                self.loose.retain(|_, loose| !loose.is_empty());
             }
             Some(Body::ApplyReported(report)) => {
                 self.reported = Some(Reported::of(event.declaration.as_ref(), report));
@@ -165,10 +169,14 @@ impl Resources {
 
     fn record(&mut self, number: u64, result: &ResourceResult, record: &Record) {
         let failed = result.outcome() == Outcome::Failed;
-        // What was read back speaks for its path.
-        self.loose.values_mut().for_each(|loose| loose.retain(|other| other.target != record.target));
-        self.loose.retain(|_, loose| !loose.is_empty());
         let known = self.applied.remove(&result.resource);
+        let spoken_for = |former: &Record| self.applied.values().any(|other| is_same_thing(&other.record, former));
+        let left = known.as_ref().filter(|known| is_left_behind(&known.record, record) && !spoken_for(&known.record));
+        if let Some(former) = left {
+            self.loose.entry(result.resource.clone()).or_default().push(former.record.clone());
+        }
+        // What was read back speaks for its path.
+        self.loose.values_mut().for_each(|loose| loose.retain(|other| !is_same_thing(other, record)));
         let (since, place) = known.as_ref().map_or((number, None), |known| (known.since, known.place));
         // What a failed step leaves is what was before it.
         let before = known.filter(|_| !failed).map(|known| known.before.unwrap_or(known.record));
@@ -179,6 +187,19 @@ impl Resources {
             self.applied.values_mut().filter(taken_in).for_each(|applied| applied.before = None);
         }
     }
+}
+
+/// Whether both stand for one thing on the machine. Files and folders share their paths.
+fn is_same_thing(one: &Record, other: &Record) -> bool {
+    let have_path = |record: &Record| kind(record).is_some_and(Kind::has_path);
+    one.target == other.target && (one.kind == other.kind || (have_path(one) && have_path(other)))
+}
+
+/// Whether what a resource stood for stays where it was when it is recorded as `now`. A network or a container that
+/// gets another name is dealt with by its own step.
+fn is_left_behind(known: &Record, now: &Record) -> bool {
+    let moves = known.kind != now.kind || kind(now).is_some_and(Kind::has_path);
+    moves && !is_same_thing(known, now)
 }
 
 /// The kind a record is of; `None` for one this agent does not know.
@@ -223,7 +244,12 @@ mod tests {
     fn finished(resource: &str, outcome: Outcome, record: Option<Record>, failure: Option<Failure>) -> Body {
         let result =
             ResourceResult { resource: resource.into(), outcome: outcome.into(), failure, ..ResourceResult::default() };
-        Body::StepFinished(StepFinished { result: Some(result), record, forgotten: outcome == Outcome::Removed })
+        Body::StepFinished(StepFinished {
+            result: Some(result),
+            record,
+            forgotten: outcome == Outcome::Removed,
+            ..StepFinished::default()
+        })
     }
 
     fn record(target: &str, digest: u8, inputs: &[&str]) -> Record {

@@ -9,7 +9,7 @@ use super::*;
 use crate::host::point::Effect;
 use crate::host::point::faults::armed;
 
-type Named = Vec<(&'static str, wire::resource::Kind)>;
+pub(super) type Named = Vec<(&'static str, wire::resource::Kind)>;
 
 /// The effects of files and folders.
 const EFFECTS: &[Effect] = &[
@@ -54,7 +54,7 @@ impl Bench {
     }
 
     /// Applies without a fault, and nothing fails or is left to do.
-    async fn converges(&mut self, declared: Named, after: &str) {
+    pub(super) async fn converges(&mut self, declared: Named, after: &str) {
         let in_force = self.in_force_as(declared);
         let report = self.executor.apply(&in_force, Trigger::Declaration, &|| false).await.unwrap();
         let failed: Vec<_> = report.results.iter().filter(|result| result.failure.is_some()).collect();
@@ -78,12 +78,14 @@ fn faults() -> impl Iterator<Item = (String, &'static str)> {
 }
 
 /// What one life declares.
-type Turn<'t> = &'t dyn Fn(&Bench) -> Named;
+pub(super) type Turn<'t> = &'t dyn Fn(&Bench) -> Named;
 
 /// Goes through `before` without a fault and through `struck` with each; then through each of `after`, and the machine
 /// is as if there had been no fault. At the end everything is undeclared, and the machine is as it was found.
-async fn every_fault(found: impl Fn(&Bench), before: &[Turn<'_>], struck: Turn<'_>, after: &[Turn<'_>]) {
+pub(super) async fn every_fault(found: impl Fn(&Bench), before: &[Turn<'_>], struck: Turn<'_>, after: &[Turn<'_>]) {
     let mut strikes = 0;
+    let first = started(&found, &[]).await.machine();
+    let originals: Vec<_> = first.values().map(|what| what.split_once(' ').unwrap().1).collect();
     for (at, next) in after.iter().enumerate() {
         let mut control = started(&found, before).await;
         let declared = next(&control);
@@ -102,9 +104,7 @@ async fn every_fault(found: impl Fn(&Bench), before: &[Turn<'_>], struck: Turn<'
                 bench.converges(declared, &said).await;
                 assert_eq!(bench.machine(), expected, "{said}");
                 bench.converges(vec![], &said).await;
-                let first = started(&found, &[]).await.machine();
                 assert_eq!(bench.machine(), first, "{said}: as it was found");
-                let originals: Vec<_> = first.values().map(|what| what.split_once(' ').unwrap().1).collect();
                 for kept in bench.originals() {
                     assert!(originals.contains(&kept.as_str()), "{said}: `{kept}` is nobody's original");
                 }
@@ -133,7 +133,7 @@ fn found(bench: &Bench) {
     fs::set_permissions(bench.path("folder"), fs::Permissions::from_mode(0o755)).unwrap();
 }
 
-fn file(file: wire::File) -> wire::resource::Kind {
+pub(super) fn file(file: wire::File) -> wire::resource::Kind {
     wire::resource::Kind::File(file)
 }
 
