@@ -164,6 +164,8 @@ mod tests {
     const PARTS: &[(&str, &str)] = &[
         // A command that is run by `enrol`.
         ("bootstrap/agent.rs", "command"),
+        // It only reads.
+        ("bootstrap/systemd.rs", "own_words"),
         // Within one transaction of `append`, `open` or `catch_up`.
         ("serve/store.rs", "keep"),
         ("serve/store.rs", "note"),

@@ -71,13 +71,13 @@ impl Agent {
         command
     }
 
-    /// Removes what the agent kept on this machine. Originals of what it replaced are data: with any left, its
-    /// folder is put aside instead, and its new name returned.
+    /// Removes what the agent kept on this machine. Originals of what it replaced are data: with any left, or where
+    /// `keep` says so, its folder is put aside instead, and its new name returned.
     ///
     /// # Errors
     ///
     /// [`BootstrapError::File`].
-    pub fn forget(&self, uid: &HostUid) -> Result<Option<PathBuf>, BootstrapError> {
+    pub fn forget(&self, uid: &HostUid, keep: bool) -> Result<Option<PathBuf>, BootstrapError> {
         let gone = |path: &Path, result: std::io::Result<()>| match result {
             Ok(()) => {
                 point::behind(Effect::AgentForget);
@@ -89,7 +89,7 @@ impl Agent {
         let (state, run, etc) = (self.state(), self.run(), self.root.join("etc").join(NAME));
         let originals = std::fs::read_dir(state.join("originals")).is_ok_and(|mut entries| entries.next().is_some());
         let aside = state.with_file_name(format!("{NAME}.retired-{uid}"));
-        if originals {
+        if state.exists() && (originals || keep) {
             put_aside(&state, &aside)?;
         }
         gone(&state, std::fs::remove_dir_all(&state))?;
@@ -124,12 +124,12 @@ mod tests {
             std::fs::create_dir_all(file.parent().unwrap()).unwrap();
             std::fs::write(file, "").unwrap();
         }
-        let aside = agent.forget(&uid).unwrap().unwrap();
+        let aside = agent.forget(&uid, false).unwrap().unwrap();
         assert!(aside.join("originals/x").exists());
         assert!(etc.join("policy.toml").exists() && !etc.join("agent.toml").exists());
         std::fs::remove_dir_all(aside).unwrap();
         std::fs::remove_file(etc.join("policy.toml")).unwrap();
-        assert_eq!(agent.forget(&uid).unwrap(), None);
+        assert_eq!(agent.forget(&uid, false).unwrap(), None);
         assert!(!etc.exists());
     }
 }

@@ -15,6 +15,8 @@ use crate::point::{self, Effect};
 
 /// How long a started agent is watched for an early end.
 const SETTLE: Duration = Duration::from_millis(1500);
+/// Lines of its log that are repeated: an error, the lines of a file it is about, its causes and its hint.
+const LINES: usize = 8;
 /// How often.
 const LOOK: Duration = Duration::from_millis(100);
 
@@ -33,12 +35,13 @@ pub(super) async fn start(agent: &Agent) -> Result<Started, BootstrapError> {
     let mut command = std::process::Command::new("setsid");
     command.arg(&agent.binary).arg("--root").arg(&agent.root).arg("run");
     command.stdin(Stdio::null()).stdout(log).stderr(errors).current_dir("/");
+    let before = std::fs::metadata(agent.log()).map_or(0, |log| log.len());
     let child = command.spawn().map_err(|source| BootstrapError::Start { path: agent.binary.clone(), source })?;
     point::behind(Effect::AgentStart);
     if let Some(process) = i32::try_from(child.id()).ok().and_then(Process::of) {
         keep(agent, process)?;
     }
-    settle(agent, child).await
+    settle(agent, child, before).await
 }
 
 /// Ends it, where it runs.
@@ -72,21 +75,31 @@ fn append_to_log(agent: &Agent) -> Result<File, BootstrapError> {
 }
 
 /// An agent that cannot run says so at once: the end of its log is the reason.
-async fn settle(agent: &Agent, mut child: Child) -> Result<Started, BootstrapError> {
+async fn settle(agent: &Agent, mut child: Child, before: u64) -> Result<Started, BootstrapError> {
     for _ in 0..(SETTLE.as_millis() / LOOK.as_millis()) {
         tokio::time::sleep(LOOK).await;
         if let Ok(Some(status)) = child.try_wait() {
-            return Err(BootstrapError::Ended { status: status.to_string(), log: agent.log(), last: last(agent) });
+            let last = last(agent, before);
+            return Err(BootstrapError::Ended { status: status.to_string(), log: agent.log(), last });
         }
     }
     Ok(Started::Now)
 }
 
-fn last(agent: &Agent) -> String {
+/// The end of what it said since its log was `before` bytes long: what an earlier one said is no reason.
+fn last(agent: &Agent, before: u64) -> String {
     let log = std::fs::read(agent.log()).unwrap_or_default();
-    let text = String::from_utf8_lossy(&log);
-    let lines: Vec<_> = text.lines().rev().take(3).collect();
-    lines.into_iter().rev().collect::<Vec<_>>().join("; ")
+    let new = log.get(usize::try_from(before).unwrap_or(usize::MAX)..).unwrap_or_default();
+    last_lines(&String::from_utf8_lossy(new))
+}
+
+/// The last lines of `text`, in one.
+pub(super) fn last_lines(text: &str) -> String {
+    let lines: Vec<_> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    match &lines[lines.len().saturating_sub(LINES)..] {
+        [] => "it said nothing".into(),
+        last => last.join("; "),
+    }
 }
 
 #[cfg(test)]
@@ -119,10 +132,12 @@ mod tests {
     #[tokio::test]
     async fn agent_that_ends_at_once_is_told_with_its_last_words() {
         let folder = tempfile::tempdir().unwrap();
-        let agent = agent(folder.path(), "echo no disk >&2; exit 3");
-        let Err(BootstrapError::Ended { last, .. }) = start(&agent).await else {
-            panic!("it runs");
-        };
-        assert_eq!(last, "no disk");
+        for (script, told) in [("echo no disk >&2; exit 3", "no disk"), ("exit 3", "it said nothing")] {
+            let agent = agent(folder.path(), script);
+            let Err(BootstrapError::Ended { last, .. }) = start(&agent).await else {
+                panic!("it runs");
+            };
+            assert_eq!(last, told);
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use replicator_protocol::ids::{FleetName, HostId, HostUid, Position};
+use replicator_protocol::ids::{FleetName, HostId, HostUid, Position, ResourceId};
 use replicator_protocol::wire::event::ApplyReported;
 
 use super::agent::Agent;
@@ -52,8 +52,10 @@ pub enum Down {
     Gone {
         /// The last report, where it ever had a declaration.
         applied: Option<Applied>,
-        /// Where originals of replaced files were put aside.
+        /// Where what the agent kept was put aside.
         aside: Option<PathBuf>,
+        /// What it was given and has still: nobody could tell its agent to remove it.
+        left: Vec<ResourceId>,
     },
 }
 
@@ -69,7 +71,10 @@ impl Local<'_> {
         let history = self.log.read().await?;
         if history.state.status == Status::Retiring {
             (self.say)(format!("`{}` was going down when that was cut off; it goes down first", self.host));
-            self.retire(agent, history).await?;
+            let (_, left) = self.retire(agent, history).await?;
+            if !left.is_empty() {
+                (self.say)(format!("`{}` could not be told to remove {}", self.host, listed(&left)));
+            }
         }
         let (mut history, uid) = self.defined(self.log.read().await?).await?;
         let supervisor = supervisor::of_this_machine();
@@ -96,7 +101,8 @@ impl Local<'_> {
         self.issue(&publisher, request).await
     }
 
-    /// Declares nothing, and with all of it removed ends the agent and retires the host.
+    /// Declares nothing, and with all of it removed ends the agent and retires the host. Where the agent cannot be
+    /// started, why is told, and the host is retired with what it has.
     ///
     /// # Errors
     ///
@@ -116,21 +122,31 @@ impl Local<'_> {
         if reachable && history.state.status == Status::Admitted && !history.state.issued.is_empty() {
             let publisher = Publisher::connect(self.folder).await?;
             let (agent, supervisor) = placed(agent, &history);
-            supervisor::start(&agent, self.host, supervisor).await?;
-            let last = self.issue(&publisher, nothing).await?;
-            if !Counts::of(&last.report).is_well() {
-                return Ok(Down::Stays(last));
+            match supervisor::start(&agent, self.host, supervisor).await {
+                Ok(_) => {
+                    let last = self.issue(&publisher, nothing).await?;
+                    if !Counts::of(&last.report).is_well() {
+                        return Ok(Down::Stays(last));
+                    }
+                    applied = Some(last);
+                }
+                Err(error) => (self.say)(format!("The agent cannot be told to remove anything: {error}")),
             }
-            applied = Some(last);
         }
-        let aside = self.retire(agent, self.log.read().await?).await?;
-        Ok(Down::Gone { applied, aside })
+        let (aside, left) = self.retire(agent, self.log.read().await?).await?;
+        Ok(Down::Gone { applied, aside, left })
     }
 
     /// Ends the agent and the account of a host that has nothing any more, and records it: first that it begins, so
-    /// that one that was cut off is finished, whoever comes next. Returns where originals were put aside.
-    async fn retire(&self, agent: &Agent, mut history: History) -> Result<Option<PathBuf>, BootstrapError> {
-        let Some((_, uid)) = history.state.identity.clone() else { return Ok(None) };
+    /// that one that was cut off is finished, whoever comes next. Returns where what the agent kept was put aside, and
+    /// what the host still has.
+    async fn retire(
+        &self,
+        agent: &Agent,
+        mut history: History,
+    ) -> Result<(Option<PathBuf>, Vec<ResourceId>), BootstrapError> {
+        let Some((_, uid)) = history.state.identity.clone() else { return Ok((None, Vec::new())) };
+        let left: Vec<_> = history.state.known.keys().cloned().collect();
         let (agent, supervisor) = placed(agent, &history);
         if history.state.status != Status::Retiring {
             let begun = Event::RetirementBegun { uid: uid.clone() };
@@ -140,9 +156,10 @@ impl Local<'_> {
         (self.say)("Stopped the agent".into());
         // Its certificate stays: the collector may have batches of it to verify yet.
         accounts::remove_host(self.folder, &uid).await?;
-        let aside = agent.forget(&uid)?;
+        // What it wrote down of things that stay is kept for whoever removes them.
+        let aside = agent.forget(&uid, !left.is_empty())?;
         self.log.append(history, Event::HostRetired { uid }, state::now()).await?;
-        Ok(aside)
+        Ok((aside, left))
     }
 
     async fn issue(&self, publisher: &Publisher, request: &Request) -> Result<Applied, BootstrapError> {
@@ -176,7 +193,7 @@ impl Local<'_> {
         }
     }
 
-    /// Enrols the agent, unless it holds the certificate that the log has, and has its account.
+    /// Enrols the agent, unless it holds the certificate that the log has, and has its account; `again` always does.
     async fn enrolled(
         &self,
         agent: &Agent,
@@ -187,7 +204,7 @@ impl Local<'_> {
         enrol::others_ended(agent).await?;
         let held = agent.certificate();
         let is_member = history.state.status == Status::Admitted && held.is_some() && held == history.state.certificate;
-        if is_member && crate::keys::accounts::is_kept(self.folder, uid)? {
+        if !again && is_member && crate::keys::accounts::is_kept(self.folder, uid)? {
             return Ok(());
         }
         supervisor::stop(agent, self.host, supervisor).await?;
@@ -196,6 +213,10 @@ impl Local<'_> {
         (self.say)(format!("Enrolled the agent as `{}` of the fleet `{}`", self.host, self.fleet));
         Ok(())
     }
+}
+
+fn listed(resources: &[ResourceId]) -> String {
+    resources.iter().map(|id| format!("`{id}`")).collect::<Vec<_>>().join(", ")
 }
 
 /// The agent where the log says it was set up, and what keeps it running there.

@@ -199,7 +199,10 @@ impl BootstrapError {
             Self::NotRoot => "run it with `sudo`: the agent writes files and speaks with the container runtime".into(),
             Self::NoAgent { .. } => "name it with `--agent PATH`".into(),
             Self::Start { path, .. } => format!("see that `{}` is a program for this machine", path.display()),
-            Self::Ended { log, .. } => format!("more in `{}`", log.display()),
+            Self::Ended { log, .. } => format!(
+                "see to that, or have the agent set up anew with `replicator host up --again`; more in `{}`",
+                log.display()
+            ),
             Self::StillRuns { pid } => format!("see what it waits for: `cat /proc/{pid}/stack`"),
             Self::Systemd { .. } => "see `systemctl status` and `journalctl -u` of the agent's unit".into(),
             Self::Cut { .. } => {

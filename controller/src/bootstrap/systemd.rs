@@ -8,6 +8,7 @@ use tokio::process::Command;
 
 use super::BootstrapError;
 use super::agent::Agent;
+use super::detached::last_lines;
 use super::supervisor::Started;
 use crate::point::{self, Effect};
 
@@ -66,8 +67,14 @@ pub(super) async fn start(agent: &Agent, host: &HostId) -> Result<Started, Boots
     point::behind(Effect::UnitWrite);
     systemctl(&["daemon-reload"]).await?;
     systemctl(&["enable", &name]).await?;
-    systemctl(&["restart", &name]).await?;
-    Ok(Started::Now)
+    match systemctl(&["restart", &name]).await {
+        Ok(()) => Ok(Started::Now),
+        Err(BootstrapError::Systemd { command, said }) => {
+            let said = format!("{said}; the agent: {}", own_words(&name).await);
+            Err(BootstrapError::Systemd { command, said })
+        }
+        Err(error) => Err(error),
+    }
 }
 
 pub(super) async fn stop(agent: &Agent, host: &HostId) -> Result<(), BootstrapError> {
@@ -79,6 +86,16 @@ pub(super) async fn stop(agent: &Agent, host: &HostId) -> Result<(), BootstrapEr
     std::fs::remove_file(&path).map_err(|source| BootstrapError::File { act: "remove", path, source })?;
     point::behind(Effect::UnitRemove);
     systemctl(&["daemon-reload"]).await
+}
+
+/// What the unit said last, which systemd's own answer does not tell.
+async fn own_words(name: &str) -> String {
+    let mut command = Command::new("journalctl");
+    command.args(["--unit", name, "--lines", "8", "--output", "cat", "--no-pager"]).kill_on_drop(true);
+    match tokio::time::timeout(ANSWER, command.output()).await {
+        Ok(Ok(output)) => last_lines(&String::from_utf8_lossy(&output.stdout)),
+        Ok(Err(_)) | Err(_) => "its journal cannot be read".into(),
+    }
 }
 
 async fn systemctl(arguments: &[&str]) -> Result<(), BootstrapError> {

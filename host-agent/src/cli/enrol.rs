@@ -37,7 +37,13 @@ pub(super) fn over_stdio(layout: &Layout, again: bool) -> Result<(), Failure> {
     let grant = Bytes::from(receive(&mut stdin, "the grant")?);
     let membership = enrolment.finish(&grant).map_err(told)?;
 
-    let mut ledger = Ledger::open_held(&layout.ledger(), (&membership.uid, Arc::new(clock)), hold)?;
+    let mut ledger = match Ledger::open_held(&layout.ledger(), (&membership.uid, Arc::new(clock)), hold) {
+        Err(OpenError::Damaged(damage)) => {
+            output::talk(&format!("The ledger is damaged; the agent sets it aside when it starts: {damage}"));
+            return Ok(());
+        }
+        opened => opened?,
+    };
     let enrolled = Enrolled {
         fleet: membership.fleet.to_string(),
         host: membership.host.to_string(),

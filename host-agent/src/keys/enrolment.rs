@@ -66,7 +66,9 @@ impl Enrolment {
     /// Begins: spends the token, makes this host's keys and introduces it. Returns the introduction to send.
     ///
     /// `now` is in milliseconds since the Unix epoch; `missing` says in words what this host lacks. A host that
-    /// is a member already is enrolled again only where the operator says so (`again`).
+    /// is a member already is enrolled again only where the operator says so (`again`); then a membership or a key that
+    /// cannot be read is no obstacle either. Keyrings of the same root that this host has and the bundle has not count:
+    /// by them the controller is believed or not.
     ///
     /// # Errors
     ///
@@ -81,15 +83,22 @@ impl Enrolment {
             Ok(_) if again => {}
             Ok(membership) => return Err(EnrolError::AlreadyEnrolled(Box::new(membership))),
             Err(MembershipError::NotEnrolled(_)) => {}
+            // It says nothing that could be kept.
+            Err(MembershipError::Malformed(_)) if again => {}
             Err(error @ (MembershipError::File(_) | MembershipError::Malformed(_))) => return Err(error.into()),
         }
         Config::parse(&bundle.agent_toml, &layout.config())?;
-        let (keyring, keyrings) = bundle.keyring()?;
+        let (keyring, mut keyrings) = bundle.keyring()?;
+        let (keyring, newer) = Trusted::following(&layout.trust(), keyring)?;
+        keyrings.extend(newer);
         let token = bundle.token()?;
         layout.make_folders()?;
         let id = hex::encode(token.id);
         if !spent::spend(&layout.trust(), &id)? {
             return Err(Refusal::new(Code::SpentToken).with("token", id).into());
+        }
+        if again {
+            HostKeys::put_malformed_aside(&layout.keys())?;
         }
         let keys = HostKeys::make(&layout.keys())?;
         let draft = Introduction {
@@ -236,6 +245,31 @@ mod tests {
         enrolled(&layout, 1, false).unwrap();
         assert!(matches!(enrolled(&layout, 2, false), Err(EnrolError::AlreadyEnrolled(_))));
         assert!(enrolled(&layout, 2, true).is_ok(), "what was refused spent nothing");
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_made_anew_on_the_operators_word_alone() {
+        let at = tempfile::tempdir().unwrap();
+        let layout = Layout::new(at.path());
+        enrolled(&layout, 1, false).unwrap();
+        std::fs::write(layout.trust().join("membership.json"), "{").unwrap();
+        std::fs::write(layout.keys().join("sealing"), "short").unwrap();
+        assert!(enrolled(&layout, 2, false).is_err());
+        assert_eq!(enrolled(&layout, 3, true).unwrap(), testing::membership());
+        HostKeys::load(&layout.keys()).unwrap();
+        let aside = std::fs::read(layout.keys().join("aside.sealing")).unwrap();
+        assert_eq!(aside, b"short", "what was there is not lost");
+    }
+
+    #[test]
+    fn older_bundle_does_not_undo_what_a_newer_keyring_revoked() {
+        let at = tempfile::tempdir().unwrap();
+        let layout = Layout::new(at.path());
+        let membership = enrolled(&layout, 1, false).unwrap();
+        let trusted = || Trusted::load(&layout.trust(), membership.root().unwrap()).unwrap();
+        trusted().accept_next(&testing::keyring_document(2, 1, testing::root_key())).unwrap();
+        enrolled(&layout, 2, true).unwrap();
+        assert_eq!(trusted().keyring().version(), 2);
     }
 
     #[test]

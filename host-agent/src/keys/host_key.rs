@@ -46,6 +46,26 @@ impl HostKeys {
         Self::load(keys)
     }
 
+    /// Puts what lies in the place of a pair and is none aside, as `aside.NAME`: where the operator wants new ones.
+    ///
+    /// # Errors
+    ///
+    /// See [`KeyError`].
+    pub fn put_malformed_aside(keys: &Path) -> Result<(), KeyError> {
+        for name in [IDENTITY, SEALING, OVERLAY, LINK] {
+            let path = keys.join(name);
+            match load_seed(&path) {
+                Err(KeyError::Malformed(_)) => {
+                    let put = std::fs::rename(&path, keys.join(format!("aside.{name}")));
+                    put.map_err(|source| durable::FileError::new("put aside", &path, source))?;
+                }
+                Ok(_) | Err(KeyError::Missing(_)) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
     /// Loads the pairs from the folder `keys`.
     ///
     /// # Errors

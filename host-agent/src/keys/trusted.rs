@@ -47,13 +47,39 @@ impl Trusted {
         Ok(Self { folder: trust.to_owned(), keyring })
     }
 
-    /// Keeps `envelopes`, from version 1, in the folder `trust`: at enrolment, once they are believed.
+    /// The keyrings kept in the folder `trust` that follow `keyring`, oldest first, and the last one of all.
+    ///
+    /// What a newer keyring revoked stays revoked, whoever brings an older one: a controller that was put back from a
+    /// backup, or somebody who took that backup.
+    ///
+    /// # Errors
+    ///
+    /// [`FileError`] where one cannot be read.
+    pub fn following(trust: &Path, mut keyring: Keyring) -> Result<(Keyring, Vec<Bytes>), FileError> {
+        let mut envelopes = Vec::new();
+        while let Some(envelope) = read(trust, keyring.version() + 1)? {
+            // One of another root, or none at all, is no reason to distrust the keyring it does not follow.
+            let Ok(next) = keyring.accept_next(&envelope) else { break };
+            envelopes.push(envelope);
+            keyring = next;
+        }
+        Ok((keyring, envelopes))
+    }
+
+    /// Keeps `envelopes`, from version 1, in the folder `trust`: at enrolment, once they are believed. A keyring that
+    /// lies there beyond them follows none of them, and is put aside: left, it would end every later walk.
     ///
     /// # Errors
     ///
     /// [`FileError`]; those before it are kept.
     pub fn keep_all(trust: &Path, envelopes: &[Bytes]) -> Result<(), FileError> {
         durable::folder(trust)?;
+        let beyond = |version: u64| usize::try_from(version).is_ok_and(|version| version > envelopes.len());
+        for version in versions(trust)?.into_iter().filter(|version| beyond(*version)) {
+            let from = path(trust, version);
+            let aside = trust.join(format!("aside.keyring.{version}"));
+            std::fs::rename(&from, aside).map_err(|source| FileError::new("put aside", &from, source))?;
+        }
         (1..)
             .zip(envelopes)
             .try_for_each(|(version, envelope)| durable::replace(&path(trust, version), envelope, 0o600))
@@ -80,6 +106,13 @@ impl Trusted {
 
 fn path(trust: &Path, version: u64) -> PathBuf {
     trust.join(format!("keyring.{version}"))
+}
+
+/// Every version that lies in the folder.
+fn versions(trust: &Path) -> Result<Vec<u64>, FileError> {
+    let entries = std::fs::read_dir(trust).map_err(|source| FileError::new("read", trust, source))?;
+    let version = |name: std::ffi::OsString| name.to_str()?.strip_prefix("keyring.")?.parse().ok();
+    Ok(entries.flatten().filter_map(|entry| version(entry.file_name())).collect())
 }
 
 fn read(trust: &Path, version: u64) -> Result<Option<Bytes>, FileError> {
@@ -112,6 +145,28 @@ mod tests {
         let refused = trusted.accept_next(&keyring_document(3, 1, root_key())).map(|_| ());
         assert!(matches!(refused, Err(TrustError::Refused(Refusal { code: Code::KeyringOutOfOrder, .. }))));
         assert_eq!(std::fs::read_dir(at.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn newer_keyrings_that_follow_count_and_others_are_put_aside() {
+        let at = tempfile::tempdir().unwrap();
+        let first = keyring_document(1, 1, root_key());
+        Trusted::keep_all(at.path(), std::slice::from_ref(&first)).unwrap();
+        let mut trusted = Trusted::load(at.path(), Digest::of(&first)).unwrap();
+        trusted.accept_next(&keyring_document(2, 1, root_key())).unwrap();
+        // Of no fleet, and beyond a gap: each would end a later walk.
+        std::fs::write(at.path().join("keyring.3"), "none").unwrap();
+        std::fs::write(at.path().join("keyring.9"), keyring_document(9, 1, root_key())).unwrap();
+
+        let bundle = Keyring::accept_root(first.clone(), Digest::of(&first)).unwrap();
+        let (newest, following) = Trusted::following(at.path(), bundle).unwrap();
+        assert_eq!((newest.version(), following.len()), (2, 1));
+        let all: Vec<_> = std::iter::once(first.clone()).chain(following).collect();
+        Trusted::keep_all(at.path(), &all).unwrap();
+        let mut trusted = Trusted::load(at.path(), Digest::of(&first)).unwrap();
+        trusted.accept_next(&keyring_document(3, 1, root_key())).unwrap();
+        assert_eq!(Trusted::load(at.path(), Digest::of(&first)).unwrap().keyring().version(), 3);
+        assert!(at.path().join("aside.keyring.3").exists() && at.path().join("aside.keyring.9").exists());
     }
 
     #[test]

@@ -74,12 +74,16 @@ async fn converge(fleet: &Fleet, more: &[&str]) -> Said {
 }
 
 async fn up(fleet: &Fleet) -> Said {
+    up_with(fleet, &[]).await
+}
+
+async fn up_with(fleet: &Fleet, more: &[&str]) -> Said {
     let (distribution, agent, root) =
         (distribution(), binary("replicator-host-agent").unwrap(), fleet.agent_root().display().to_string());
     let agent = agent.display().to_string();
     let arguments =
         ["host", "up", &fleet.host, "--distribution", &distribution, "--agent", &agent, "--agent-root", &root];
-    fleet.replicator(&arguments).await.unwrap()
+    fleet.replicator(&[&arguments[..], more].concat()).await.unwrap()
 }
 
 /// Everything is as it was before somebody did something wrong.
@@ -172,6 +176,35 @@ async fn lost_data_key_is_told_and_never_replaced() {
     told(&fleet.replicator(&["plan", &fleet.host]).await.unwrap(), 1, &["is not the one", "hint: restore"]);
     std::fs::rename(&aside, &key).unwrap();
     fleet.replicator(&["secrets", "list"]).await.unwrap().done().unwrap();
+}
+
+#[tokio::test]
+async fn agent_that_cannot_start_is_told_set_up_anew_or_let_go() {
+    let fleet = Fleet::start().await.unwrap();
+    up(&fleet).await.done().unwrap();
+    let before = fleet.containers().unwrap();
+    let (etc, state) = (fleet.agent_root().join("etc"), fleet.agent_root().join("var/lib/replicator-host-agent"));
+
+    // Settings and a key that are none: it says which, and the operator's word makes both anew.
+    fleet.stop_agent().await.unwrap();
+    std::fs::write(etc.join("replicator-host-agent/agent.toml"), "broker = 7\n").unwrap();
+    std::fs::write(state.join("keys/sealing"), "short").unwrap();
+    told(&up(&fleet).await, 1, &["the agent ended at once", "agent.toml", "--again"]);
+    up_with(&fleet, &["--again"]).await.done().unwrap();
+    nothing_lost("set up anew", &fleet, &before).await;
+    goes_on("set up anew", &fleet).await;
+
+    // And for good: it goes as far as it can, and says what stays.
+    fleet.stop_agent().await.unwrap();
+    std::fs::write(state.join("trust/membership.json"), "{").unwrap();
+    let said = fleet.host("down").await.unwrap();
+    told(&said, 1, &["cannot be told", "membership.json", "is retired", "`pod.ada.web`", "remove it by hand"]);
+    assert_eq!(fleet.containers().unwrap(), before, "what stays is as it was");
+    assert!(!state.exists(), "the agent is gone");
+    let kept = std::fs::read_dir(fleet.agent_root().join("var/lib")).unwrap().flatten().next().unwrap();
+    assert!(kept.path().join("ledger").exists() && !kept.path().join("keys").exists(), "{:?}", kept.path());
+    let again = fleet.host("down").await.unwrap();
+    assert!(again.code == 0 && again.stderr.contains("is not up"), "{again:?}");
 }
 
 #[tokio::test]

@@ -51,14 +51,23 @@ pub async fn run(args: DownArgs, context: &Context) -> Result<Exit, Failure> {
             Err(Failure::message(format!("`{}` stays up: not everything of it could be removed", args.host))
                 .hint("see to what failed above, then run the command again"))
         }
-        Down::Gone { applied, aside } => {
+        Down::Gone { applied, aside, left } => {
             if let Some(applied) = &applied {
                 host::show(context, &args.host, None, applied)?;
             }
             if let Some(aside) = aside {
-                context
-                    .ui
-                    .warn(format!("what the agent found in the place of declared files lies in `{}`", aside.display()));
+                context.ui.warn(format!(
+                    "what the agent kept, with originals of files it replaced, lies in `{}`",
+                    aside.display()
+                ));
+            }
+            if !left.is_empty() {
+                let left = left.iter().map(|id| format!("`{id}`")).collect::<Vec<_>>().join(", ");
+                let says = format!("`{}` is retired, and this stays on the machine: {left}", args.host);
+                return Err(Failure::message(says).hint(
+                    "its agent could not be started to remove it, as told above; remove it by hand: containers and \
+                     networks have the host's name as their prefix",
+                ));
             }
             context.ui.say(format!("Retired `{}`", args.host));
             Ok(Exit::Done)
