@@ -9,6 +9,7 @@ use replicator_protocol::enrolment::Broker;
 use serde::{Deserialize, Serialize};
 
 use crate::durable::{self, FileError};
+use crate::host::docker;
 use crate::ledger::Limits;
 
 /// Least bytes of a file of the ledger: an empty one takes more than half of it.
@@ -254,6 +255,12 @@ impl Config {
     #[must_use]
     pub fn ledger_limits(&self) -> Limits {
         Limits { file: self.ledger_file, budget: self.ledger_budget }
+    }
+
+    /// Where the container runtime listens.
+    #[must_use]
+    pub fn docker_socket(&self) -> &str {
+        self.docker.as_deref().unwrap_or(docker::SOCKET)
     }
 
     fn broken_rule(&self) -> Option<&'static str> {

@@ -130,7 +130,7 @@ pub async fn run<A: Applier>(parts: Parts<A>) -> Result<(), StartError> {
     if (&status.agent_version, &status.supervisor) != (&started.agent_version, &started.supervisor) {
         ledger.append(None, vec![Body::AgentStarted(started)])?;
     }
-    let inbox = Inbox::open(&layout, membership.clone(), ledger.clone())?;
+    let inbox = Inbox::open(&layout, config.docker_socket(), membership.clone(), ledger.clone())?;
 
     let (in_force_in, in_force) = watch::channel(inbox.in_force());
     let (keyring_in, keyring) = watch::channel(Arc::new(trusted.keyring().clone()));

@@ -3,6 +3,9 @@
 //! `policy.toml` is root's: the link cannot write it. Without the file the default holds, which refuses what would
 //! hand the machine over: folders of the system as bind sources, capabilities as good as root's, and files that
 //! other programs run as root. A refusal is of the whole declaration, and names the line that would allow it.
+//!
+//! Paths are compared as they are written and as they lead: a link to a forbidden folder is as forbidden as the
+//! folder. Links can be turned later, so an apply asks again, of each resource before it is touched.
 
 use std::path::{Path, PathBuf};
 
@@ -14,9 +17,19 @@ use serde::Deserialize;
 
 use crate::config::Layout;
 use crate::durable::{self, FileError};
+use crate::host::files;
 
-/// Sources that give a container the machine.
-const BINDS: [&str; 7] = ["/etc", "/proc", "/sys", "/boot", "/root", "/var/run/docker.sock", "/run/docker.sock"];
+/// Sources that give a container the machine; the sockets are those a runtime has unless told otherwise.
+const BINDS: [&str; 8] = [
+    "/etc",
+    "/proc",
+    "/sys",
+    "/boot",
+    "/root",
+    "/var/run/docker.sock",
+    "/run/docker.sock",
+    "/run/containerd/containerd.sock",
+];
 /// Capabilities with which a container is root on the machine.
 const CAPABILITIES: [&str; 5] = ["SYS_ADMIN", "SYS_MODULE", "SYS_PTRACE", "SYS_RAWIO", "DAC_READ_SEARCH"];
 /// Files that others run, load or obey as root; folders with all below them.
@@ -47,13 +60,29 @@ pub enum PolicyError {
     #[error(transparent)]
     File(#[from] FileError),
     /// It is no TOML, or has a key that is not known.
-    #[error("cannot read `{}`", path.display())]
+    #[error("cannot read line {line} of `{}`", path.display())]
     Syntax {
         /// The file.
         path: PathBuf,
-        /// Where and why.
+        /// Where, from 1.
+        line: usize,
+        /// Why.
         source: Box<toml::de::Error>,
     },
+}
+
+impl PolicyError {
+    /// What is said of a declaration that cannot be judged. The file holds no secret, so it may be quoted.
+    #[must_use]
+    pub fn refusal(&self) -> Refusal {
+        let refusal = Refusal::new(Code::Policy);
+        match self {
+            Self::File(error) => refusal.with("file", error.path.display()).with("error", &error.source),
+            Self::Syntax { path, line, source } => {
+                refusal.with("file", path.display()).with("at", format!("line {line}")).with("error", source.message())
+            }
+        }
+    }
 }
 
 /// What is allowed beyond the default.
@@ -72,50 +101,93 @@ struct Allowed {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Policy {
     allowed: Allowed,
-    own: [PathBuf; 3],
+    /// Sources no container may have, as they are written and as they lead.
+    binds: Vec<PathBuf>,
+    /// What no declaration may write, as it is written and as it leads.
+    paths: Vec<PathBuf>,
+    /// Why `policy.toml` says nothing.
+    unread: Option<Refusal>,
 }
 
 impl Policy {
-    /// Reads `policy.toml`; the default where there is none.
+    /// Reads `policy.toml`; the default where there is none. `socket` is where the container runtime listens.
     ///
     /// # Errors
     ///
     /// See [`PolicyError`].
-    pub fn load(layout: &Layout) -> Result<Self, PolicyError> {
+    pub fn load(layout: &Layout, socket: &str) -> Result<Self, PolicyError> {
         let path = layout.policy();
         let text = durable::read(&path)?.unwrap_or_default();
-        let parsed = toml::from_str(&String::from_utf8_lossy(&text));
-        let allowed = parsed.map_err(|source| PolicyError::Syntax { path, source: Box::new(source) })?;
-        Ok(Self { allowed, own: [layout.etc(), layout.state(), layout.run()] })
+        let allowed = toml::from_slice(&text).map_err(|source| {
+            let before = source.span().map_or(0, |span| span.start).min(text.len());
+            let line = text[..before].iter().filter(|byte| **byte == b'\n').count() + 1;
+            PolicyError::Syntax { path, line, source: Box::new(source) }
+        })?;
+        Ok(Self::new(allowed, layout, socket))
+    }
+
+    /// The same for what is in force already: where the file cannot be read the default holds, which allows less
+    /// than any file does, and what is refused for that says so.
+    #[must_use]
+    pub fn load_or_default(layout: &Layout, socket: &str) -> Self {
+        Self::load(layout, socket).unwrap_or_else(|error| {
+            tracing::error!(%error, "the policy of this host cannot be read; the default holds");
+            Self { unread: Some(error.refusal()), ..Self::new(Allowed::default(), layout, socket) }
+        })
+    }
+
+    fn new(allowed: Allowed, layout: &Layout, socket: &str) -> Self {
+        let own = [layout.etc(), layout.state(), layout.run()];
+        let socket = PathBuf::from(socket.strip_prefix("unix://").unwrap_or(socket));
+        let binds = BINDS.iter().map(PathBuf::from).chain([socket]).chain(own.clone());
+        let paths = PATHS.iter().map(PathBuf::from).chain(own).chain(std::env::current_exe());
+        Self {
+            allowed,
+            binds: binds.flat_map(|folder| forms(&folder)).collect(),
+            paths: paths.flat_map(|folder| forms(&folder)).collect(),
+            unread: None,
+        }
     }
 
     /// Checks every resource of `declaration`.
     ///
     /// # Errors
     ///
-    /// [`Code::ForbiddenBind`], [`Code::ForbiddenCapability`] or [`Code::ForbiddenPath`], with the resource and the
-    /// line that would allow it: the first of them, in declaration order.
+    /// As [`Policy::resource`]: the first of them, in declaration order.
     pub fn check(&self, declaration: &Declaration) -> Result<(), Refusal> {
         declaration.resources.iter().try_for_each(|resource| self.resource(resource))
     }
 
-    fn resource(&self, resource: &Resource) -> Result<(), Refusal> {
+    /// Checks one resource. Reads links on the way of its paths, and nothing else.
+    ///
+    /// # Errors
+    ///
+    /// [`Code::ForbiddenBind`], [`Code::ForbiddenCapability`] or [`Code::ForbiddenPath`], with the resource and the
+    /// line that would allow it.
+    pub fn resource(&self, resource: &Resource) -> Result<(), Refusal> {
         let refused = match &resource.body {
-            Kind::File(file) => self.path(Path::new(&file.path)),
-            Kind::Directory(directory) => self.path(Path::new(&directory.path)),
+            Kind::File(file) => self.file(Path::new(&file.path)),
+            Kind::Directory(directory) => self.directory(Path::new(&directory.path)),
             Kind::Network(_) => Ok(()),
             Kind::Container(container) => self.container(container),
         };
-        refused.map_err(|refusal| refusal.with("resource", &resource.id))
+        refused.map_err(|refusal| {
+            let unread = self.unread.iter().flat_map(|unread| &unread.fields);
+            unread.fold(refusal.with("resource", &resource.id), |refusal, (name, value)| refusal.with(name, value))
+        })
     }
 
-    fn path(&self, path: &Path) -> Result<(), Refusal> {
-        let forbidden = PATHS.iter().any(|folder| path.starts_with(folder))
-            || self.own.iter().any(|folder| path.starts_with(folder));
-        if forbidden && !is_below_any(path, &self.allowed.allow_paths) {
-            return Err(refusal(Code::ForbiddenPath, "allow_paths", &path.display()));
-        }
-        Ok(())
+    /// A folder is refused above what is forbidden too: whose it is decides who may put another one in its place.
+    fn directory(&self, path: &Path) -> Result<(), Refusal> {
+        let forbidden = |path: &Path| leads_to_any(path, &self.paths);
+        self.judge(path, forbidden, &self.allowed.allow_paths)
+            .map_err(|path| refusal(Code::ForbiddenPath, "allow_paths", &path.display()))
+    }
+
+    fn file(&self, path: &Path) -> Result<(), Refusal> {
+        let forbidden = |path: &Path| is_below_any(path, &self.paths);
+        self.judge(path, forbidden, &self.allowed.allow_paths)
+            .map_err(|path| refusal(Code::ForbiddenPath, "allow_paths", &path.display()))
     }
 
     fn container(&self, container: &Container) -> Result<(), Refusal> {
@@ -138,18 +210,38 @@ impl Policy {
 
     /// A source is refused below a forbidden folder, and above one: what holds it gives it away too.
     fn bind(&self, source: &Path) -> Result<(), Refusal> {
-        let gives = |folder: &Path| source.starts_with(folder) || folder.starts_with(source);
-        let forbidden =
-            BINDS.iter().any(|folder| gives(Path::new(folder))) || self.own.iter().any(|folder| gives(folder));
-        if forbidden && !is_below_any(source, &self.allowed.allow_binds) {
-            return Err(refusal(Code::ForbiddenBind, "allow_binds", &source.display()));
-        }
-        Ok(())
+        let forbidden = |source: &Path| leads_to_any(source, &self.binds);
+        self.judge(source, forbidden, &self.allowed.allow_binds)
+            .map_err(|source| refusal(Code::ForbiddenBind, "allow_binds", &source.display()))
     }
+
+    /// Demands that neither what is written nor where it leads is forbidden, unless it is allowed; else the one
+    /// of them that is. A line allows where it leads to only if it is about something forbidden itself: a link in
+    /// a folder that anyone may be given cannot widen it.
+    fn judge(&self, path: &Path, forbidden: impl Fn(&Path) -> bool, allowed: &[PathBuf]) -> Result<(), PathBuf> {
+        let lines = allowed.iter().flat_map(|line| if forbidden(line) { forms(line) } else { vec![line.clone()] });
+        let lines: Vec<_> = lines.collect();
+        match forms(path).into_iter().find(|form| forbidden(form) && !is_below_any(form, &lines)) {
+            Some(form) => Err(form),
+            None => Ok(()),
+        }
+    }
+}
+
+/// A path as it is written, and as it leads. One whose links cannot be followed leads nowhere.
+fn forms(path: &Path) -> Vec<PathBuf> {
+    let mut forms = vec![path.to_owned()];
+    forms.extend(files::resolve(path).ok().filter(|real| real != path));
+    forms
 }
 
 fn is_below_any(path: &Path, folders: &[PathBuf]) -> bool {
     folders.iter().any(|folder| path.starts_with(folder))
+}
+
+/// Whether it is one of the folders, below one, or above one.
+fn leads_to_any(path: &Path, folders: &[PathBuf]) -> bool {
+    is_below_any(path, folders) || folders.iter().any(|folder| folder.starts_with(path))
 }
 
 fn refusal(code: Code, key: &str, value: &dyn std::fmt::Display) -> Refusal {
@@ -157,87 +249,4 @@ fn refusal(code: Code, key: &str, value: &dyn std::fmt::Display) -> Refusal {
 }
 
 #[cfg(test)]
-mod tests {
-    use replicator_protocol::ids::ResourceId;
-    use replicator_protocol::wire::declaration::{Capabilities, File, Mount};
-
-    use super::*;
-
-    fn policy(text: &str) -> Policy {
-        let at = tempfile::tempdir().unwrap();
-        let layout = Layout::new(at.path());
-        layout.make_folders().unwrap();
-        std::fs::write(layout.policy(), text).unwrap();
-        let own = Layout::new(Path::new("/agent"));
-        Policy { own: [own.etc(), own.state(), own.run()], ..Policy::load(&layout).unwrap() }
-    }
-
-    fn checked(policy: &Policy, body: Kind) -> Option<(Code, String)> {
-        let id = ResourceId::parse("web.server").unwrap();
-        let refused = policy.resource(&Resource { id, confirms_link: false, body }).err()?;
-        Some((refused.code, refused.fields["line"].clone()))
-    }
-
-    fn file(path: &str) -> Kind {
-        Kind::File(File { path: path.into(), ..File::default() })
-    }
-
-    fn bind(source: &str) -> Kind {
-        let mount = Mount { source: Some(Source::Bind(source.into())), target: "/in".into(), read_only: true };
-        Kind::Container(Container { mounts: vec![mount], ..Container::default() })
-    }
-
-    fn capability(name: &str) -> Kind {
-        let capabilities = Some(Capabilities { add: vec![name.into()], drop: vec![] });
-        Kind::Container(Container { capabilities, ..Container::default() })
-    }
-
-    #[test]
-    fn ordinary_places_need_no_policy() {
-        let policy = policy("");
-        for body in [file("/srv/app/config"), file("/etc/app.conf"), bind("/srv/app"), capability("NET_BIND_SERVICE")] {
-            assert_eq!(checked(&policy, body), None);
-        }
-    }
-
-    #[test]
-    fn what_hands_the_machine_over_is_refused_with_the_line_that_would_allow_it() {
-        let policy = policy("");
-        let binds = ["/", "/etc", "/etc/ssl", "/proc", "/var", "/var/run/docker.sock", "/run", "/agent/etc"];
-        for source in binds {
-            let (code, line) = checked(&policy, bind(source)).unwrap();
-            assert_eq!((code, line), (Code::ForbiddenBind, format!("allow_binds = [\"{source}\"]")));
-        }
-        for path in ["/etc/sudoers.d/x", "/etc/cron.d/x", "/etc/ld.so.preload", "/etc/systemd/system/x.service"] {
-            assert_eq!(checked(&policy, file(path)).unwrap().0, Code::ForbiddenPath, "{path}");
-        }
-        let own = "/agent/var/lib/replicator-host-agent/anchor.a";
-        assert_eq!(checked(&policy, file(own)).unwrap().0, Code::ForbiddenPath);
-        for name in ["SYS_ADMIN", "CAP_SYS_PTRACE", "ALL"] {
-            assert_eq!(checked(&policy, capability(name)).unwrap().0, Code::ForbiddenCapability, "{name}");
-        }
-    }
-
-    #[test]
-    fn line_allows_what_it_names_and_what_is_below_and_no_more() {
-        let policy = policy(
-            "allow_binds = ['/etc/ssl']\nallow_capabilities = ['SYS_PTRACE']\nallow_paths = ['/etc/cron.d/backup']",
-        );
-        for body in [bind("/etc/ssl/certs"), capability("CAP_SYS_PTRACE"), file("/etc/cron.d/backup")] {
-            assert_eq!(checked(&policy, body), None);
-        }
-        for body in [bind("/etc/ssh"), capability("SYS_ADMIN"), file("/etc/cron.d/other")] {
-            assert!(checked(&policy, body).is_some());
-        }
-    }
-
-    #[test]
-    fn unknown_key_is_an_error_and_not_an_empty_policy() {
-        let at = tempfile::tempdir().unwrap();
-        let layout = Layout::new(at.path());
-        assert!(Policy::load(&layout).is_ok(), "no file is the default");
-        layout.make_folders().unwrap();
-        std::fs::write(layout.policy(), "allow_bind = ['/etc']").unwrap();
-        assert!(matches!(Policy::load(&layout), Err(PolicyError::Syntax { .. })));
-    }
-}
+mod tests;

@@ -29,6 +29,7 @@ mod stories {
     mod one_change;
     mod plan_is_report;
     mod plan_knows;
+    mod policy;
     mod quiet_apply;
     mod reboot;
     mod replay;

@@ -116,6 +116,9 @@ codes! {
     /// A file that others run or obey as root, or the agent's own.
     ForbiddenPath = "forbidden-path", "the host's policy does not allow a declaration to write there",
         "to allow it, add the line to `policy.toml` on that host, then converge again";
+    /// What this host allows cannot be read, so nothing is known to be allowed.
+    Policy = "policy", "the host's policy cannot be read, and nothing is accepted without it",
+        "correct `policy.toml` on that host, or remove it; the declaration is then taken up by itself";
     /// A message of an enrolment that does not fit the one before it, or the token.
     InvalidEnrolment = "invalid-enrolment", "the enrolment's message does not belong to this token and this exchange",
         "enrol again with a new token";

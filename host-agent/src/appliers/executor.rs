@@ -30,6 +30,7 @@ use crate::host::files;
 use crate::inbox::InForce;
 use crate::ledger::projections::resources::{Reported, Resources};
 use crate::planner::{Planned, Situation, plan};
+use crate::policy::Policy;
 
 /// Makes the machine match what is declared.
 pub struct Executor {
@@ -40,6 +41,8 @@ pub struct Executor {
 /// One walk over a declaration.
 struct Walk<'a> {
     tools: &'a Tools,
+    /// What the host allows, read at the beginning of this walk.
+    policy: Policy,
     in_force: &'a InForce,
     ledger: Arc<Resources>,
     wanted: Vec<change::Facts<bytes::Bytes>>,
@@ -68,7 +71,9 @@ impl Executor {
             sweeping::sweep(&self.tools, resources, &ledger);
         }
         let wanted = observing::wanted(&self.tools, resources);
-        let observed = observing::observe(&self.tools, resources, &ledger, depth).await;
+        // What was allowed when it was accepted may be no longer.
+        let policy = Policy::load_or_default(&self.tools.layout, self.tools.docker.socket());
+        let observed = observing::observe(&self.tools, &policy, (resources, &ledger), depth).await;
         let left = Paths { tools: &self.tools, ledger: &ledger }.left(resources);
         let plan = plan(&Situation {
             resources,
@@ -78,7 +83,7 @@ impl Executor {
             left: &left,
             declaration: &in_force.reference,
         });
-        let walk = Walk { tools: &self.tools, in_force, ledger, wanted, plan, newer_waiting };
+        let walk = Walk { tools: &self.tools, policy, in_force, ledger, wanted, plan, newer_waiting };
         walk.announce(trigger).map_err(|source| ApplyError { what: "made what is declared", source })?;
         let mut results = walk.take_steps().await?;
         let complete = results.iter().all(Option::is_some);

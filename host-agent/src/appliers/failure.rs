@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use replicator_protocol::refusal::Refusal;
 use replicator_protocol::wire::event::Failure;
 
 use crate::host::docker::RuntimeError;
@@ -97,6 +98,13 @@ impl With for Failure {
         self.fields.insert(name.to_owned(), value.to_string());
         self
     }
+}
+
+/// What the policy of this host does not allow: `refused` is the code of the refusal, beside its own fields.
+pub(super) fn policy(refusal: &Refusal) -> Failure {
+    let refused = failure(FailureCode::Policy).with("refused", refusal.code);
+    let fields = refusal.fields.iter().filter(|(name, _)| **name != "resource");
+    fields.fold(refused, |failure, (name, value)| failure.with(name, value))
 }
 
 /// A file operation that failed.

@@ -12,7 +12,7 @@ use crate::appliers::applier::Tools;
 use crate::clock::{Clock, SystemClock};
 use crate::config::{Config, Layout};
 use crate::daemon::{self, Parts};
-use crate::host::docker::{self, Docker};
+use crate::host::docker::Docker;
 use crate::keys::digest_key::DigestKey;
 use crate::keys::host_key::HostKeys;
 use crate::keys::trusted::Trusted;
@@ -34,7 +34,7 @@ pub(super) fn run(layout: &Layout) -> Result<(), Failure> {
     let keys = Arc::new(HostKeys::load(&layout.keys())?);
     let root = membership.root().ok_or_else(|| Failure::message("the membership names no root document"))?;
     let trusted = Trusted::load(&layout.trust(), root)?;
-    let docker = Docker::new(config.docker.as_deref().unwrap_or(docker::SOCKET));
+    let docker = Docker::new(config.docker_socket());
     let recipient = Recipient { fleet: membership.fleet.clone(), host: membership.uid.clone() };
     let tools = Tools {
         host: membership.uid.clone(),

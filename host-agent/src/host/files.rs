@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::fs::{self, File, Permissions};
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, fchown};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use super::point::{Effect, around};
 
@@ -98,6 +98,50 @@ pub fn read(path: &Path) -> io::Result<Vec<u8>> {
         return Err(io::Error::other("the file is larger than 64 MiB"));
     }
     Ok(bytes)
+}
+
+/// Where `path` leads: every link in it followed, the last one too. What is not there is taken as it is written.
+///
+/// # Errors
+///
+/// Where the file system could not tell, or one link leads to the next without end.
+pub fn resolve(path: &Path) -> io::Result<PathBuf> {
+    let mut real = PathBuf::from("/");
+    let mut rest: Vec<PathBuf> = vec![path.to_owned()];
+    let mut links = 0;
+    while let Some(next) = rest.pop() {
+        let mut parts = next.components();
+        let Some(part) = parts.next() else { continue };
+        rest.push(parts.as_path().to_owned());
+        let name = match part {
+            Component::RootDir => {
+                real = PathBuf::from("/");
+                continue;
+            }
+            Component::ParentDir => {
+                real.pop();
+                continue;
+            }
+            Component::CurDir | Component::Prefix(_) => continue,
+            Component::Normal(name) => name,
+        };
+        let here = real.join(name);
+        match fs::read_link(&here) {
+            Ok(_) if links == LINKS_MAX => return Err(io::Error::other("too many links on the way")),
+            Ok(target) => {
+                links += 1;
+                rest.push(target);
+            }
+            Err(error) if is_no_link(&error) => real = here,
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(real)
+}
+
+fn is_no_link(error: &io::Error) -> bool {
+    use io::ErrorKind::{InvalidInput, NotADirectory, NotFound};
+    matches!(error.kind(), InvalidInput | NotFound | NotADirectory)
 }
 
 /// The first link on the way to `path` that somebody else could turn: one that is not root's, leads through such
@@ -316,6 +360,29 @@ mod tests {
         assert_eq!(sweep(folder.path()).unwrap(), 1);
         assert!(!left.exists() && under_way.path().exists());
         assert_eq!(entries(folder.path()).unwrap(), before);
+    }
+
+    #[test]
+    fn path_leads_where_its_links_do_and_what_is_not_there_is_taken_as_written() {
+        use std::os::unix::fs::symlink;
+        let folder = tempfile::tempdir().unwrap();
+        let at = fs::canonicalize(folder.path()).unwrap();
+        fs::create_dir_all(at.join("real/below")).unwrap();
+        symlink("real", at.join("link")).unwrap();
+        symlink(at.join("link/below"), at.join("chain")).unwrap();
+        symlink("nowhere/yet", at.join("dangling")).unwrap();
+        symlink("loop", at.join("loop")).unwrap();
+        for (path, real) in [
+            ("real/below/x", "real/below/x"),
+            ("link", "real"),
+            ("link/below/new", "real/below/new"),
+            ("chain/../x/./y", "real/x/y"),
+            ("dangling/x", "nowhere/yet/x"),
+        ] {
+            assert_eq!(resolve(&at.join(path)).unwrap(), at.join(real), "{path}");
+        }
+        assert_eq!(resolve(Path::new("/../..")).unwrap(), Path::new("/"));
+        assert!(resolve(&at.join("loop/x")).is_err());
     }
 
     #[test]

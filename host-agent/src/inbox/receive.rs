@@ -20,7 +20,7 @@ use crate::config::Layout;
 use crate::durable::{self, FileError};
 use crate::keys::Membership;
 use crate::ledger::{AppendError, SharedLedger};
-use crate::policy::{Policy, PolicyError};
+use crate::policy::Policy;
 
 /// The inbox could not do its work; nothing was taken up.
 #[derive(Debug, thiserror::Error)]
@@ -34,9 +34,6 @@ pub enum InboxError {
     /// The ledger could not be written.
     #[error(transparent)]
     Append(#[from] AppendError),
-    /// What this host allows could not be read.
-    #[error(transparent)]
-    Policy(#[from] PolicyError),
 }
 
 /// What became of an envelope.
@@ -69,16 +66,20 @@ pub struct Inbox {
     ledger: Arc<SharedLedger>,
     floor: Option<Floor>,
     in_force: Option<Arc<InForce>>,
-    last_refused: Option<Digest>,
+    /// The envelope that was refused last, and why.
+    last_refused: Option<(Digest, Refusal)>,
+    /// Where the container runtime listens: what the policy must not give away.
+    socket: String,
 }
 
 impl Inbox {
-    /// Finds what is in force: the higher of what anchors and ledger say was accepted last.
+    /// Finds what is in force: the higher of what anchors and ledger say was accepted last. `socket` is where the
+    /// container runtime listens.
     ///
     /// # Errors
     ///
     /// See [`InboxError`].
-    pub fn open(layout: &Layout, me: Membership, ledger: Arc<SharedLedger>) -> Result<Self, InboxError> {
+    pub fn open(layout: &Layout, socket: &str, me: Membership, ledger: Arc<SharedLedger>) -> Result<Self, InboxError> {
         let anchors = Anchors::new(layout.anchors());
         let recorded = last_accepted(&ledger);
         let anchored = match anchors.read() {
@@ -96,6 +97,7 @@ impl Inbox {
             floor,
             in_force: None,
             last_refused: None,
+            socket: socket.to_owned(),
         };
         let Some(floor) = floor else { return Ok(inbox) };
         if anchored != Some(floor) {
@@ -149,10 +151,13 @@ impl Inbox {
             Ok((Verdict::Same, candidate)) if self.in_force.is_none() => self.accept(InForce::of(candidate)),
             Ok((Verdict::Same, _)) => Ok(Received::Same),
             // Read anew each time: a line that was added counts at once.
-            Ok((Verdict::Accept, candidate)) => match Policy::load(&self.layout)?.check(&candidate.declaration) {
-                Err(refusal) => self.refuse(envelope, refusal),
-                Ok(()) => self.accept(InForce::of(candidate)),
-            },
+            Ok((Verdict::Accept, candidate)) => {
+                let policy = Policy::load(&self.layout, &self.socket).map_err(|error| error.refusal());
+                match policy.and_then(|policy| policy.check(&candidate.declaration)) {
+                    Err(refusal) => self.refuse(envelope, refusal),
+                    Ok(()) => self.accept(InForce::of(candidate)),
+                }
+            }
         }
     }
 
@@ -185,14 +190,14 @@ impl Inbox {
 
     fn refuse(&mut self, envelope: &Bytes, refusal: Refusal) -> Result<Received, InboxError> {
         let hash = Digest::of(envelope);
-        let again = self.last_refused == Some(hash);
+        let again = self.last_refused.as_ref().is_some_and(|last| *last == (hash, refusal.clone()));
         if !again {
             let fields = refusal.fields.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
             let envelope = Bytes::copy_from_slice(&hash.0);
             let code = refusal.code.to_string();
             let event = Body::DeclarationRefused(DeclarationRefused { code, fields, envelope });
             self.ledger.append(None, vec![event])?;
-            self.last_refused = Some(hash);
+            self.last_refused = Some((hash, refusal.clone()));
         }
         Ok(Received::Refused { refusal, again })
     }

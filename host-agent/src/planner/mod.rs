@@ -22,6 +22,8 @@ pub enum Observed {
     Failing(Failure),
     /// It could not be told. Never the same as absent.
     Unknown(Failure),
+    /// The policy of the host does not allow it, or no longer does: what stands is left as it stands.
+    Refused(Failure),
 }
 
 /// How a thing is no longer as it was left.
@@ -174,7 +176,7 @@ impl Situation<'_> {
     fn refine(&self, resource: &Resource, bound: &Bound<'_>, step: &mut Planned) {
         let name = step.id.to_string();
         match self.observed.get(&step.id) {
-            Some(Observed::Unknown(failure)) => {
+            Some(Observed::Unknown(failure) | Observed::Refused(failure)) => {
                 (step.action, step.blocked) = (Action::None, Some(failure.clone()));
                 return;
             }

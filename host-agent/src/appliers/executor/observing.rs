@@ -22,6 +22,7 @@ use crate::host::docker::Listed;
 use crate::host::files::{self, FileType};
 use crate::ledger::projections::resources::Resources;
 use crate::planner::{Drift, Observed};
+use crate::policy::Policy;
 
 /// Domain of the digests of declared values.
 const FACTS: &str = "facts";
@@ -46,11 +47,11 @@ pub(super) fn wanted(tools: &Tools, resources: &[Resource]) -> Vec<Facts<Bytes>>
     wanted
 }
 
-/// What the machine says of every applied resource that is declared still.
+/// What the machine says of every applied resource that is declared still, and what its policy says of any.
 pub(super) async fn observe(
     tools: &Tools,
-    resources: &[Resource],
-    ledger: &Resources,
+    policy: &Policy,
+    (resources, ledger): (&[Resource], &Resources),
     depth: Depth,
 ) -> BTreeMap<ResourceId, Observed> {
     let listed = match depth {
@@ -60,6 +61,10 @@ pub(super) async fn observe(
     let former = former(resources, ledger);
     let mut observed = BTreeMap::new();
     for resource in resources {
+        if let Err(refusal) = policy.resource(resource) {
+            observed.insert(resource.id.clone(), Observed::Refused(failure::policy(&refusal)));
+            continue;
+        }
         let Some(applied) = ledger.applied.get(&resource.id.to_string()) else { continue };
         let seen = match (&resource.body, &listed) {
             // One that was taken over bears no label of ours, and is in no list of ours.

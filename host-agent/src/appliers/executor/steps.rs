@@ -18,7 +18,7 @@ use super::super::applier::{Applier, Done, Job};
 use super::super::bounds;
 use super::super::container::Containers;
 use super::super::directory::Directories;
-use super::super::failure::{FailureCode, With as _, failure};
+use super::super::failure::{FailureCode, With as _, failure, policy};
 use super::super::file::Files;
 use super::super::network::Networks;
 use super::super::order;
@@ -179,6 +179,8 @@ impl Walk<'_> {
     async fn change(&self, at: usize) -> Result<Done, Failure> {
         let tools = self.tools;
         let resource = &self.in_force.declaration.resources[at];
+        // Again: a link on its way may have been turned by an earlier step, or by what runs here.
+        self.policy.resource(resource).map_err(|refusal| policy(&refusal))?;
         match &resource.body {
             resource::Kind::File(declared) => self.with_job(at, declared, Files(tools)).await,
             resource::Kind::Directory(declared) => self.with_job(at, declared, Directories(tools)).await,

@@ -169,6 +169,66 @@ async fn file_is_written_with_its_mode_and_twice_is_once() {
 }
 
 #[tokio::test]
+async fn what_the_policy_no_longer_allows_is_left_as_it_stands_and_told() {
+    let mut bench = Bench::new();
+    let layout = Layout::new(bench.folder.path());
+    layout.make_folders().unwrap();
+    // The agent's own folder is the one no declaration may write in by default.
+    let path = layout.state().join("theirs").to_str().unwrap().to_owned();
+    let line = format!("allow_paths = ['{path}']");
+    fs::write(layout.policy(), &line).unwrap();
+    let files = [wire::File { path: path.clone(), ..bench.file("theirs", "one") }, bench.file("ours", "one")];
+    let in_force = bench.in_force(&files);
+    let look =
+        async |bench: &Bench| bench.executor.look(&in_force, crate::daemon::Depth::Full, &|| false).await.unwrap();
+    let report = bench.executor.apply(&in_force, Trigger::Declaration, &|| false).await.unwrap();
+    assert_eq!(outcomes(&report), [Outcome::Changed; 2]);
+    for (text, more) in [("", "line"), ("allow_path = 1", "error")] {
+        fs::write(layout.policy(), text).unwrap();
+        fs::write(&path, "drifted").unwrap();
+        fs::write(bench.path("ours"), "drifted").unwrap();
+        let report = look(&bench).await.unwrap();
+        assert_eq!(outcomes(&report), [Outcome::Failed, Outcome::Changed]);
+        let failure = report.results[0].failure.as_ref().unwrap();
+        assert_eq!((failure.code.as_str(), failure.fields["refused"].as_str()), ("policy", "forbidden-path"));
+        assert!(failure.fields.contains_key(more), "{failure:?}");
+        assert_eq!(fs::read_to_string(&path).unwrap(), "drifted", "left as it stands");
+        let told = bench.entries();
+        look(&bench).await;
+        assert_eq!(bench.entries(), told, "told once");
+    }
+    fs::write(layout.policy(), line).unwrap();
+    assert_eq!(outcomes(&look(&bench).await.unwrap()), [Outcome::Changed, Outcome::Unchanged]);
+    assert_eq!(fs::read_to_string(&path).unwrap(), "one");
+}
+
+#[tokio::test]
+async fn link_that_was_turned_since_is_not_followed_where_the_policy_forbids_to() {
+    let mut bench = Bench::new();
+    let layout = Layout::new(bench.folder.path());
+    layout.make_folders().unwrap();
+    let folder = bench.path("folder");
+    fs::create_dir(&folder).unwrap();
+    let file = wire::File { path: folder.join("file").to_str().unwrap().into(), ..bench.file("file", "one") };
+    let in_force = bench.in_force(&[file]);
+    // Turned after the plan was made, at the last safe point before the step.
+    let turn = || {
+        fs::remove_dir(&folder).unwrap();
+        std::os::unix::fs::symlink(layout.state(), &folder).unwrap();
+        false
+    };
+    for turned in [&turn as NewerWaiting<'_>, &|| false] {
+        let report = bench.executor.apply(&in_force, Trigger::Declaration, turned).await.unwrap();
+        assert_eq!(code(&report, 0), "policy", "{report:?}");
+        assert!(!layout.state().join("file").exists());
+    }
+    fs::remove_file(&folder).unwrap();
+    fs::create_dir(&folder).unwrap();
+    let report = bench.executor.apply(&in_force, Trigger::Declaration, &|| false).await.unwrap();
+    assert_eq!(outcomes(&report), [Outcome::Changed], "the control");
+}
+
+#[tokio::test]
 async fn sealed_file_is_opened_for_the_write_and_a_new_generation_says_which_secret() {
     let mut bench = Bench::new();
     let first = bench.sealed("token", "hunter22", 1);

@@ -102,6 +102,12 @@ impl Docker {
         Self { socket: socket.to_owned(), client: Arc::default() }
     }
 
+    /// Where the runtime listens.
+    #[must_use]
+    pub fn socket(&self) -> &str {
+        &self.socket
+    }
+
     fn client(&self) -> Result<&bollard::Docker, RuntimeError> {
         if let Some(client) = self.client.get() {
             return Ok(client);

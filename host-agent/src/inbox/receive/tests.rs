@@ -5,6 +5,7 @@ use replicator_protocol::wire::event::Event;
 
 use super::*;
 use crate::clock::SystemClock;
+use crate::host::docker;
 use crate::keys::trusted::Trusted;
 use crate::ledger::Ledger;
 use crate::testing::{self, declaration, signed};
@@ -31,7 +32,7 @@ fn opened(at: tempfile::TempDir) -> Host {
     let me = testing::membership();
     let ledger = Ledger::open(&layout.ledger(), &me.uid, Arc::new(SystemClock)).unwrap();
     let ledger = Arc::new(SharedLedger::new(ledger));
-    let inbox = Inbox::open(&layout, me, ledger.clone()).unwrap();
+    let inbox = Inbox::open(&layout, docker::SOCKET, me, ledger.clone()).unwrap();
     Host { at, ledger, inbox }
 }
 
@@ -226,6 +227,27 @@ fn what_the_policy_forbids_is_refused_whole_until_the_line_is_there() {
     let layout = Layout::new(host.at.path());
     fs::write(layout.policy(), "allow_paths = ['/etc/cron.d/x']").unwrap();
     assert!(matches!(host.receive(&envelope), Received::Accepted(_)));
+}
+
+#[test]
+fn policy_that_cannot_be_read_refuses_at_once_and_says_each_reason_once() {
+    let mut host = fresh();
+    let envelope = signed(&declaration(1, 1));
+    let layout = Layout::new(host.at.path());
+    fs::write(layout.policy(), "allow_binds = [").unwrap();
+    assert_eq!(host.refused(&envelope), Code::Policy);
+    assert_eq!(host.refused(&envelope), Code::Policy);
+    fs::write(layout.policy(), "allow_bind = []").unwrap();
+    assert_eq!(host.refused(&envelope), Code::Policy);
+    let refused = |body: Body| {
+        let Body::DeclarationRefused(refused) = body else { return None };
+        Some((refused.code, refused.fields["error"].clone()))
+    };
+    let told: Vec<_> = host.bodies().into_iter().filter_map(refused).collect();
+    assert_eq!(told.len(), 2, "one for each reason: {told:?}");
+    assert!(told.iter().all(|(code, _)| code == "policy") && told[1].1.contains("unknown field"), "{told:?}");
+    fs::remove_file(layout.policy()).unwrap();
+    assert!(matches!(host.receive(&envelope), Received::Accepted(_)), "and is taken up once it can be");
 }
 
 #[test]
