@@ -19,6 +19,9 @@ use crate::state::event::Said;
 /// How often the broker is asked for the host's next batch: soon enough for a person to see steps as they come.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
+/// How long the broker may not answer before the wait ends: a restart of it, and its streams read, take less.
+const READ_WITHIN: Duration = Duration::from_secs(60);
+
 /// How the host took a declaration.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Outcome {
@@ -43,7 +46,7 @@ impl Publisher {
     /// # Errors
     ///
     /// [`PublishError::NoReport`] in time; [`PublishError::NotAdmitted`], [`PublishError::NotBelieved`],
-    /// [`PublishError::Unreadable`].
+    /// [`PublishError::Unreadable`] once the broker gave no answer for a minute.
     pub async fn wait_for_report(
         &self,
         uid: &HostUid,
@@ -56,15 +59,29 @@ impl Publisher {
         let subject = subjects::events(uid);
         let stream = self.stream(subjects::EVENTS, &subject).await?;
         let (start, mut next) = (Instant::now(), sent.after + 1);
+        let mut failing: Option<Instant> = None;
         while start.elapsed() < timeout {
             let message = match stream.direct_get_next_for_subject(subject.as_str(), Some(next)).await {
                 Ok(message) => message,
                 Err(error) if error.kind() == DirectGetErrorKind::NotFound => {
+                    failing = None;
                     tokio::time::sleep(LOOK_EVERY).await;
                     continue;
                 }
-                Err(source) => return Err(PublishError::Unreadable { subject, source }),
+                Err(source) => {
+                    // The host reports all the same, and the connection is made again by itself.
+                    let since = *failing.get_or_insert_with(|| {
+                        tracing::warn!(error = %source, "the broker cannot be asked for the report; trying again");
+                        Instant::now()
+                    });
+                    if since.elapsed() >= READ_WITHIN {
+                        return Err(PublishError::Unreadable { subject, source });
+                    }
+                    tokio::time::sleep(LOOK_EVERY).await;
+                    continue;
+                }
             };
+            failing = None;
             next = message.sequence + 1;
             let believed = verify::<EventBatch>(&Unverified::new(message.payload), &host);
             let events = believed.and_then(|batch| events(&batch, uid));

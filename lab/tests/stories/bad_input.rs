@@ -268,6 +268,32 @@ async fn machine_that_cannot_is_told_and_can_later() {
 }
 
 #[tokio::test]
+async fn broker_that_is_away_for_a_moment_does_not_end_the_wait_for_a_report() {
+    let mut fleet = Fleet::start().await.unwrap();
+    up(&fleet).await.done().unwrap();
+    fleet.stop_agent().await.unwrap();
+    fleet.edit("GREETING: hello", "GREETING: moin").unwrap();
+    let said = fleet.file("converge.log");
+    let log = std::fs::File::create(&said).unwrap();
+    let mut command = Command::new(binary("replicator").unwrap());
+    command.args(["host", "converge", &fleet.host, "--distribution", &distribution()]);
+    command.current_dir(fleet.file("")).env("REPLICATOR_HOME", fleet.broker.home.root()).stdin(Stdio::null());
+    let mut converge = command.stdout(log.try_clone().unwrap()).stderr(log).spawn().unwrap();
+    let says = async |text: &str| {
+        let look = async || Ok(std::fs::read_to_string(&said)?.contains(text).then_some(()));
+        wait::until(text, Duration::from_secs(30), look).await.unwrap();
+    };
+    says("waiting for its report").await;
+    fleet.broker.kill();
+    says("trying again").await;
+    fleet.broker.resume().await.unwrap();
+    fleet.start_agent().await.unwrap();
+    let ended = wait::until("the end", Duration::from_secs(60), async || Ok(converge.try_wait()?)).await.unwrap();
+    assert!(ended.success(), "{}", std::fs::read_to_string(&said).unwrap());
+    fleet.host("down").await.unwrap().done().unwrap();
+}
+
+#[tokio::test]
 async fn broker_that_is_not_ours_is_told() {
     let mut fleet = Fleet::start().await.unwrap();
     up(&fleet).await.done().unwrap();
