@@ -149,6 +149,7 @@ mod tests {
         ".put_opts(",
         "context.publish(",
         "client.publish(",
+        ".send_publish(",
         " ask(client, uid, UPDATE",
         " ask(client, uid, DELETE",
         ".ack()",

@@ -34,6 +34,7 @@ mod stories {
     mod reboot;
     mod replay;
     mod secrets_stay_hidden;
+    mod two_controllers;
 }
 
 mod mutants;

@@ -18,7 +18,7 @@ use crate::home::FleetFolder;
 use crate::keys::signing::{self, Signer};
 use crate::keys::{Keyrings, certificates};
 use crate::planner;
-use crate::publisher::{Outcome, Publisher};
+use crate::publisher::{Outcome, PublishError, Publisher};
 use crate::state::event::{Blob, Hash, Said};
 use crate::state::{self, Event, History, HostState, Log, LogError, Status};
 
@@ -127,7 +127,10 @@ impl Issuer<'_> {
             return Err(BootstrapError::NotUp { host: self.host.clone(), status: history.state.status });
         };
         let position = issued.position;
-        let sent = self.publisher.publish_declaration(&uid, &issued.envelope).await?;
+        let sent = match self.publisher.publish_declaration(&uid, position, &issued.envelope).await {
+            Err(PublishError::Overtaken { have, .. }) => return Err(self.overtaken(position, have).await?),
+            sent => sent?,
+        };
         self.log.append(history, Event::DeclarationPublished { position }, state::now()).await.or_else(lost)?;
         (self.say)(format!("Published declaration {} for `{}`; waiting for its report", position.sequence, self.host));
         let mut told = |event: &HostEvent| {
@@ -153,6 +156,15 @@ impl Issuer<'_> {
             Outcome::Equivocation => Err(BootstrapError::Equivocation { host, position }),
             Outcome::Superseded => Err(BootstrapError::Superseded { host, position }),
         }
+    }
+
+    /// Who issued the later declaration that lies at the broker already, as the log has it.
+    async fn overtaken(&self, position: Position, have: Position) -> Result<BootstrapError, BootstrapError> {
+        let entries = self.log.read().await?.entries;
+        let issued = |event: &Event| matches!(event, Event::DeclarationIssued { position, .. } if *position == have);
+        let by = entries.iter().find(|entry| issued(&entry.event)).map(|entry| (entry.by.clone(), entry.at));
+        let (got, have) = (position.sequence, have.sequence);
+        Ok(BootstrapError::Overtaken { host: self.host.clone(), got, have, by })
     }
 
     /// Records the report, whoever appended meanwhile.

@@ -147,6 +147,18 @@ pub enum BootstrapError {
         /// The host.
         host: HostId,
     },
+    /// Somebody issued a later declaration and published it first.
+    #[error("declaration {got} of `{host}` was not published: declaration {have} lies at the broker{}", issued(by.as_ref()))]
+    Overtaken {
+        /// The host.
+        host: HostId,
+        /// What was to be published.
+        got: u64,
+        /// What lies there.
+        have: u64,
+        /// Who issued that, and when, in milliseconds since the Unix epoch; unknown to a log it was not issued by.
+        by: Option<(String, u64)>,
+    },
     /// The host refused the declaration whole.
     #[error("`{host}` refuses declaration {sequence} ({code}){}", listed(fields))]
     Refused {
@@ -180,6 +192,19 @@ pub enum BootstrapError {
     Name(#[from] InvalidId),
 }
 
+fn issued(by: Option<&(String, u64)>) -> String {
+    by.map_or_else(
+        || ", issued by a controller with another log".into(),
+        |(by, at)| {
+            let time = i64::try_from(*at).ok().and_then(|at| jiff::Timestamp::from_millisecond(at).ok());
+            format!(
+                ", issued by {by}, {}",
+                time.map_or_else(|| "at an unknown time".into(), |time| format!("{time:.0}"))
+            )
+        },
+    )
+}
+
 fn listed(fields: &std::collections::BTreeMap<String, String>) -> String {
     let fields: Vec<_> = fields.iter().map(|(name, value)| format!("{name} `{value}`")).collect();
     if fields.is_empty() { String::new() } else { format!(": {}", fields.join(", ")) }
@@ -209,7 +234,11 @@ impl BootstrapError {
                 "if this machine belongs to another controller, leave it; if not, run `replicator host up` with `--again`"
                     .into()
             }
-            Self::Bundle(_) | Self::Late { .. } | Self::Busy { .. } | Self::Superseded { .. } => {
+            Self::Bundle(_)
+            | Self::Late { .. }
+            | Self::Busy { .. }
+            | Self::Overtaken { .. }
+            | Self::Superseded { .. } => {
                 "run the command again: it goes on from there".into()
             }
             Self::File { path, .. } => format!("check who owns `{}` and whether the disk is full", path.display()),

@@ -7,7 +7,7 @@ pub mod publish;
 pub mod report;
 pub mod streams;
 
-use replicator_protocol::ids::HostUid;
+use replicator_protocol::ids::{HostUid, Position};
 use replicator_protocol::refusal::Refusal;
 
 use crate::keys::KeysError;
@@ -35,6 +35,14 @@ pub enum PublishError {
         subject: String,
         /// Why.
         source: async_nats::jetstream::context::PublishError,
+    },
+    /// The broker holds a later declaration for the host; nothing was published over it.
+    #[error("a later declaration lies at the broker (got {}, have {})", got.sequence, have.sequence)]
+    Overtaken {
+        /// What was to be published.
+        got: Position,
+        /// What lies there.
+        have: Position,
     },
     /// What the broker holds cannot be read.
     #[error("cannot read `{subject}` from the broker")]
@@ -84,6 +92,7 @@ impl PublishError {
             Self::NotAcknowledged { .. } | Self::Unreadable { .. } => {
                 "run the command again: what is published twice counts once; look at the broker's log and disk".into()
             }
+            Self::Overtaken { .. } => "run the command again: it starts from what the other declared".into(),
             Self::ForeignKeyring { .. } => {
                 "stop the broker, move its folder `jetstream` away, start it and run the command again".into()
             }

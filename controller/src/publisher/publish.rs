@@ -1,11 +1,15 @@
 //! Declarations and keyrings on their way to the broker: as they were signed, once.
 
 use async_nats::Client;
+use async_nats::jetstream::context::PublishErrorKind;
+use async_nats::jetstream::message::PublishMessage;
 use async_nats::jetstream::stream::{DirectGetErrorKind, Stream};
 use async_nats::jetstream::{self, Context};
 use bytes::Bytes;
-use replicator_protocol::ids::{Digest, HostUid};
+use replicator_protocol::envelope::{Unverified, Verified, verify};
+use replicator_protocol::ids::{Digest, HostUid, Position};
 use replicator_protocol::subjects;
+use replicator_protocol::wire::declaration::Declaration;
 
 use super::{PublishError, streams};
 use crate::home::FleetFolder;
@@ -13,6 +17,7 @@ use crate::keys::Keyrings;
 use crate::keys::accounts::Member;
 use crate::link;
 use crate::point::{self, Effect};
+use crate::state;
 
 /// A connection over which declarations are published and reports are read.
 pub struct Publisher {
@@ -55,20 +60,45 @@ impl Publisher {
         Ok(Self { folder: folder.clone(), keyrings, context })
     }
 
-    /// Publishes the signed declaration `envelope` for `uid`, unless it is the host's last one already.
+    /// Publishes the signed declaration `envelope` at `position` for `uid`, unless it is the host's last one already.
+    /// It never takes the place of a later one: a host asks for the last one alone.
     ///
     /// # Errors
     ///
-    /// [`PublishError::NotAcknowledged`]: publish the same bytes again. [`PublishError::Unreadable`].
-    pub async fn publish_declaration(&self, uid: &HostUid, envelope: &Bytes) -> Result<Sent, PublishError> {
+    /// [`PublishError::Overtaken`]: a later one lies there; nothing was published. [`PublishError::NotAcknowledged`]:
+    /// publish the same bytes again. [`PublishError::Unreadable`].
+    pub async fn publish_declaration(
+        &self,
+        uid: &HostUid,
+        position: Position,
+        envelope: &Bytes,
+    ) -> Result<Sent, PublishError> {
         let subject = subjects::declaration(uid);
         let digest = Digest::of(envelope);
-        if last(&self.context, subjects::DECLARATIONS, &subject).await?.is_some_and(|(_, held)| held == *envelope) {
-            return Ok(Sent { fresh: false, after: 0, envelope: digest });
-        }
         let reports = last(&self.context, subjects::EVENTS, &subjects::events(uid)).await?;
-        publish(&self.context, subject, envelope).await?;
-        Ok(Sent { fresh: true, after: reports.map_or(0, |(sequence, _)| sequence), envelope: digest })
+        loop {
+            let held = last(&self.context, subjects::DECLARATIONS, &subject).await?;
+            if let Some((_, held)) = &held {
+                if held == envelope {
+                    return Ok(Sent { fresh: false, after: 0, envelope: digest });
+                }
+                if let Some(have) = self.position_of(held).filter(|held| *held > position) {
+                    return Err(PublishError::Overtaken { got: position, have });
+                }
+            }
+            let after = held.map_or(0, |(sequence, _)| sequence);
+            // Where somebody published since, it is another one that lies there: each time round is one of theirs.
+            if publish_after(&self.context, subject.clone(), envelope, after).await? {
+                return Ok(Sent { fresh: true, after: reports.map_or(0, |(sequence, _)| sequence), envelope: digest });
+            }
+        }
+    }
+
+    /// The position of the declaration in `envelope`, where it is one of this fleet's.
+    fn position_of(&self, envelope: &Bytes) -> Option<Position> {
+        let trust = self.keyrings.current.at(state::now());
+        let declaration: Verified<Declaration> = verify(&Unverified::new(envelope.clone()), &trust).ok()?;
+        Some(Position { epoch: declaration.epoch, sequence: declaration.sequence })
     }
 
     pub(super) async fn last(&self, name: &str, subject: &str) -> Result<Option<(u64, Bytes)>, PublishError> {
@@ -102,6 +132,25 @@ pub async fn publish_keyrings(client: &Client, keyrings: &Keyrings) -> Result<us
         }
     }
     Ok(published)
+}
+
+/// Publishes `envelope` on `subject` as [`put`] does, unless its last message is another than `after`, the one that was
+/// looked at (0 for none). Whether it did.
+///
+/// # Errors
+///
+/// [`PublishError::NotAcknowledged`]: publish the same bytes again.
+pub async fn put_after(client: &Client, subject: String, envelope: &Bytes, after: u64) -> Result<bool, PublishError> {
+    publish_after(&jetstream::new(client.clone()), subject, envelope, after).await
+}
+
+/// The last message on `subject` of `stream` as the broker holds it, with its number in the stream.
+///
+/// # Errors
+///
+/// [`PublishError::Unreadable`].
+pub async fn held_at(client: &Client, stream: &str, subject: &str) -> Result<Option<(u64, Bytes)>, PublishError> {
+    last(&jetstream::new(client.clone()), stream, subject).await
 }
 
 /// The last message on `subject` of `stream` as the broker holds it.
@@ -139,6 +188,20 @@ async fn stream(context: &Context, name: &str, subject: &str) -> Result<Stream<(
         |error| async_nats::jetstream::stream::DirectGetError::with_source(DirectGetErrorKind::Other, error);
     let stream = context.get_stream_no_info(name).await;
     stream.map_err(|error| PublishError::Unreadable { subject: subject.to_owned(), source: unreadable(error) })
+}
+
+/// As [`publish`], where the last message on `subject` is the one numbered `after`. Whether it did.
+async fn publish_after(context: &Context, subject: String, envelope: &Bytes, after: u64) -> Result<bool, PublishError> {
+    let failed = |source| PublishError::NotAcknowledged { subject: subject.clone(), source };
+    let message = PublishMessage::build().payload(envelope.clone()).expected_last_subject_sequence(after);
+    match context.send_publish(subject.clone(), message).await.map_err(failed)?.await {
+        Ok(_) => {
+            point::behind(Effect::MessagePublish);
+            Ok(true)
+        }
+        Err(error) if error.kind() == PublishErrorKind::WrongLastSequence => Ok(false),
+        Err(error) => Err(failed(error)),
+    }
 }
 
 /// Publishes `envelope` and waits for the broker to say that it is on disk.

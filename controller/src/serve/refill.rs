@@ -193,14 +193,15 @@ async fn declaration(log: &Log, hands: &Hands, uid: &HostUid) -> Result<bool, Re
     let subject = subjects::declaration(uid);
     // The broker first, the log after: issuing comes before publishing, so that what the broker holds is never
     // newer than what is read then.
-    let held = publish::held(&hands.admin, subjects::DECLARATIONS, &subject).await?;
+    let held = publish::held_at(&hands.admin, subjects::DECLARATIONS, &subject).await?;
     let state = log.read().await?.state;
     let Some(issued) = state.last_issued() else { return Ok(false) };
-    if held.as_ref() == Some(&issued.envelope) {
+    if held.as_ref().is_some_and(|(_, held)| *held == issued.envelope) {
         return Ok(false);
     }
-    publish::put(&hands.admin, subject, &issued.envelope).await?;
-    Ok(true)
+    // Where somebody published meanwhile it is later than what was read.
+    let after = held.map_or(0, |(sequence, _)| sequence);
+    Ok(publish::put_after(&hands.admin, subject, &issued.envelope, after).await?)
 }
 
 /// The logs of every host in the local state.
