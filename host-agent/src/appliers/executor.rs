@@ -20,6 +20,7 @@ use replicator_protocol::wire::event::{
 };
 
 use self::moving::in_place_of;
+use self::observing::Wanted;
 use self::paths::Paths;
 use super::applier::Tools;
 use super::directory::Directories;
@@ -70,10 +71,11 @@ impl Executor {
         if depth == Depth::Full {
             sweeping::sweep(&self.tools, resources, &ledger);
         }
-        let wanted = observing::wanted(&self.tools, resources);
+        let Wanted { facts: wanted, unreadable } = observing::wanted(&self.tools, resources);
         // What was allowed when it was accepted may be no longer.
         let policy = Policy::load_or_default(&self.tools.layout, self.tools.docker.socket());
-        let observed = observing::observe(&self.tools, &policy, (resources, &ledger), depth).await;
+        let mut observed = observing::observe(&self.tools, &policy, (resources, &ledger), depth).await;
+        observed.extend(unreadable);
         let left = Paths { tools: &self.tools, ledger: &ledger }.left(resources);
         let plan = plan(&Situation {
             resources,

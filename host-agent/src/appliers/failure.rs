@@ -68,6 +68,8 @@ codes! {
     ProbeFailed = "probe-failed",
     /// A file it takes in could not be written.
     InputFailed = "input-failed",
+    /// A file it takes in could not be read, so nobody can tell whether it is the one it was made with.
+    InputUnreadable = "input-unreadable",
     /// The container whose network it shares is not there.
     FollowedMissing = "followed-missing",
     /// The replacement that takes this file in failed, so the content before is back.

@@ -9,7 +9,7 @@ use std::path::{Component, Path, PathBuf};
 use super::point::{Effect, around};
 
 /// Most that is read of one file, in bytes: more than any declaration can carry.
-const READ_MAX: u64 = 64 * 1024 * 1024;
+pub const READ_MAX: u64 = 64 * 1024 * 1024;
 /// Most links followed from one to the next, as the kernel does.
 const LINKS_MAX: u32 = 40;
 /// What a file on its way into its place is called: this, random letters and digits, and [`PART`].
@@ -54,6 +54,8 @@ pub struct Seen {
     pub ownership: Ownership,
     /// Device and inode.
     pub inode: (u64, u64),
+    /// Bytes.
+    pub size: u64,
 }
 
 /// Looks at `path` itself; `None` where nothing is there.
@@ -83,6 +85,7 @@ pub fn look(path: &Path) -> io::Result<Option<Seen>> {
         },
         ownership: Ownership { uid: metadata.uid(), gid: metadata.gid(), mode: metadata.mode() & MODE_BITS },
         inode: (metadata.dev(), metadata.ino()),
+        size: metadata.len(),
     }))
 }
 

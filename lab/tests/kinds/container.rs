@@ -72,6 +72,41 @@ async fn name_that_reads_like_the_id_of_another_is_a_name() {
 }
 
 #[tokio::test]
+async fn container_is_left_running_while_what_it_takes_in_cannot_be_read() {
+    let (mut bench, image) = (Bench::new().unwrap(), images::id(images::WORKLOAD).unwrap());
+    let (folder, aside) = (bench.path("folder"), bench.path("aside"));
+    std::fs::create_dir(&folder).unwrap();
+    let [conf, variables] = ["conf", "variables"].map(|name| folder.join(name).to_string_lossy().into_owned());
+    std::fs::write(&conf, "theirs").unwrap();
+    std::fs::write(&variables, "A=1").unwrap();
+    for by_mount in [true, false] {
+        let app = bench.container("app", &image, |c| {
+            checked(c);
+            let source = Some(Source::Bind(conf.clone()));
+            c.mounts = if by_mount {
+                vec![Mount { source, target: "/conf".into(), read_only: true }]
+            } else {
+                c.environment_files = vec![variables.clone()];
+                Vec::new()
+            };
+        });
+        let resources = [("m.app", app)];
+        assert_eq!(outcomes(&bench.apply(&resources).await.unwrap()), [Outcome::Changed]);
+        let before = bench.seen("app").await.unwrap();
+        // A link that leads to itself: nobody can tell what lies there.
+        std::fs::rename(&folder, &aside).unwrap();
+        std::os::unix::fs::symlink(&folder, &folder).unwrap();
+        let report = bench.apply(&resources).await.unwrap();
+        assert_eq!((code(&report, 0), report.results[0].action()), ("input-unreadable", Action::None), "{report:?}");
+        let after = bench.seen("app").await.unwrap();
+        assert_eq!((after.id, after.started_at, after.condition), (before.id, before.started_at, Condition::Running));
+        std::fs::remove_file(&folder).unwrap();
+        std::fs::rename(&aside, &folder).unwrap();
+        assert_eq!(outcomes(&bench.apply(&resources).await.unwrap()), [Outcome::Unchanged]);
+    }
+}
+
+#[tokio::test]
 async fn changed_file_recreates_what_takes_it_in_and_says_which() {
     let (mut bench, image) = (Bench::new().unwrap(), images::id(images::WORKLOAD).unwrap());
     let one = with_file(&bench, &image, "one", |_| ());

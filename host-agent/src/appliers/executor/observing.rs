@@ -1,6 +1,7 @@
 //! Looking at everything before anything is decided. Only reads.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::path::Path;
 
 use bytes::Bytes;
@@ -9,11 +10,12 @@ use replicator_protocol::ids::ResourceId;
 use replicator_protocol::resources::Resource;
 use replicator_protocol::wire::declaration::{Container, resource};
 use replicator_protocol::wire::event::{Failure, Record};
+use zeroize::Zeroizing;
 
 use super::super::applier::{Applier as _, Tools};
 use super::super::container::Containers;
 use super::super::directory::Directories;
-use super::super::failure;
+use super::super::failure::{self, FailureCode};
 use super::super::file::Files;
 use super::super::network::Networks;
 use super::moving::{Former, former};
@@ -29,22 +31,49 @@ const FACTS: &str = "facts";
 /// Domain of the digests of files that no resource declares.
 const ON_DISK: &str = "on-disk";
 
-/// The facts of every resource, with the content of undeclared files that containers take in.
-pub(super) fn wanted(tools: &Tools, resources: &[Resource]) -> Vec<Facts<Bytes>> {
-    let mut wanted = change::wanted(resources, |bytes| tools.digest(FACTS, bytes));
-    for (resource, facts) in resources.iter().zip(&mut wanted) {
+/// What is wanted, as far as the machine lets it be told.
+pub(super) struct Wanted {
+    /// The facts of every resource, with the content of undeclared files that containers take in.
+    pub(super) facts: Vec<Facts<Bytes>>,
+    /// Containers of which an input could not be read. That is not the same as an input that is not there.
+    pub(super) unreadable: BTreeMap<ResourceId, Observed>,
+}
+
+/// Completes what is declared with what only this machine holds.
+pub(super) fn wanted(tools: &Tools, resources: &[Resource]) -> Wanted {
+    let mut facts = change::wanted(resources, |bytes| tools.digest(FACTS, bytes));
+    let mut unreadable = BTreeMap::new();
+    for (resource, facts) in resources.iter().zip(&mut facts) {
         for path in change::inputs(resource) {
             if facts.inputs.contains_key(path) {
                 continue;
             }
-            // A folder is no input, and what is not there is found missing when it is needed.
-            let regular = matches!(files::look(Path::new(path)), Ok(Some(seen)) if seen.file_type == FileType::File);
-            if let (true, Ok(content)) = (regular, files::read(Path::new(path))) {
-                facts.inputs.insert(path.to_owned(), tools.digest(ON_DISK, &content));
+            match on_disk(tools, Path::new(path)) {
+                Ok(Some(digest)) => _ = facts.inputs.insert(path.to_owned(), digest),
+                Ok(None) => {}
+                Err(failure) => _ = unreadable.insert(resource.id.clone(), Observed::Unknown(failure)),
             }
         }
     }
-    wanted
+    Wanted { facts, unreadable }
+}
+
+/// The digest of an input. A folder is none, nor is a file too large for a configuration; and what is not there is
+/// found missing when it is needed.
+fn on_disk(tools: &Tools, path: &Path) -> Result<Option<Bytes>, Failure> {
+    let unreadable = |error: io::Error| {
+        let because = failure::file("read", path, &error).fields;
+        Failure { fields: because, ..failure::failure(FailureCode::InputUnreadable) }
+    };
+    let seen = files::look(path).map_err(unreadable)?;
+    if seen.is_none_or(|seen| seen.file_type != FileType::File || seen.size > files::READ_MAX) {
+        return Ok(None);
+    }
+    match files::read(path) {
+        Ok(content) => Ok(Some(tools.digest(ON_DISK, &Zeroizing::new(content)))),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(unreadable(error)),
+    }
 }
 
 /// What the machine says of every applied resource that is declared still, and what its policy says of any.

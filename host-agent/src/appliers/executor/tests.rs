@@ -350,23 +350,54 @@ async fn something_newer_ends_the_walk_between_resources() {
     assert_eq!((report.complete, report.not_attempted, outcomes(&report)), (false, 1, vec![Outcome::Changed]));
 }
 
-#[tokio::test]
-async fn runtime_that_cannot_say_is_not_taken_for_absent() {
-    let mut bench = Bench::new();
-    let mut in_force = bench.in_force(&[]);
+fn container(mount: Option<&str>, environment: Option<&str>) -> replicator_protocol::resources::Resource {
+    let bound = |source: &str| wire::Mount {
+        source: Some(wire::mount::Source::Bind(source.into())),
+        target: "/in".into(),
+        read_only: true,
+    };
     let container = wire::Container {
         name: "app".into(),
         image: format!("sha256:{}", "0".repeat(64)),
         rollover: wire::Rollover::StopFirst.into(),
+        mounts: mount.map(bound).into_iter().collect(),
+        environment_files: environment.map(str::to_owned).into_iter().collect(),
         ..wire::Container::default()
     };
-    in_force.declaration.resources.push(replicator_protocol::resources::Resource {
+    replicator_protocol::resources::Resource {
         id: "m.app".parse().unwrap(),
         confirms_link: false,
         body: wire::resource::Kind::Container(container),
-    });
+    }
+}
+
+#[tokio::test]
+async fn runtime_that_cannot_say_is_not_taken_for_absent() {
+    let mut bench = Bench::new();
+    let mut in_force = bench.in_force(&[]);
+    in_force.declaration.resources.push(container(None, None));
     let report = bench.executor.apply(&in_force, Trigger::Declaration, &|| false).await.unwrap();
     assert_eq!(code(&report, 0), "runtime-unreachable");
+}
+
+#[tokio::test]
+async fn input_that_cannot_be_read_is_not_taken_for_absent() {
+    let mut bench = Bench::new();
+    // A regular file whose beginning nobody can read.
+    let unreadable = "/proc/self/mem";
+    for app in [container(Some(unreadable), None), container(None, Some(unreadable))] {
+        let mut in_force = bench.in_force(&[]);
+        in_force.declaration.resources.push(app);
+        let report = bench.executor.apply(&in_force, Trigger::Declaration, &|| false).await.unwrap();
+        assert_eq!(code(&report, 0), "input-unreadable");
+        let failure = report.results[0].failure.as_ref().unwrap();
+        assert_eq!((failure.fields["path"].as_str(), report.results[0].action()), (unreadable, Action::None));
+    }
+    let missing = bench.path("none").to_str().unwrap().to_owned();
+    let mut in_force = bench.in_force(&[]);
+    in_force.declaration.resources.push(container(Some(&missing), None));
+    let report = bench.executor.apply(&in_force, Trigger::Declaration, &|| false).await.unwrap();
+    assert_eq!(code(&report, 0), "runtime-unreachable", "the control: what is not there is told");
 }
 
 #[tokio::test]
