@@ -61,10 +61,9 @@ impl Member {
 
     pub(super) fn allowed(self) -> Allowed {
         let publish: &[&str] = match self {
-            Self::Controller => &[subjects::EVERY_DECLARATION, "$JS.API.STREAM.INFO.*", "$JS.API.DIRECT.GET.>"],
+            Self::Controller => &[subjects::EVERY_DECLARATION, "$JS.API.DIRECT.GET.>"],
             Self::Collector => &[
                 subjects::EVERY_RECEIPT,
-                "$JS.API.STREAM.INFO.*",
                 "$JS.API.DIRECT.GET.>",
                 "$JS.API.CONSUMER.CREATE.EVT.>",
                 "$JS.API.CONSUMER.INFO.EVT.>",
@@ -356,7 +355,9 @@ mod tests {
     fn no_member_may_delete_what_hosts_said() {
         for member in [Member::Controller, Member::Collector] {
             for subject in member.allowed().publish {
-                assert!(!["DELETE", "PURGE", "UPDATE"].iter().any(|word| subject.contains(word)), "{subject}");
+                // Nor be told how streams are kept: that is the administrator's.
+                let words = ["DELETE", "PURGE", "UPDATE", "STREAM.INFO"];
+                assert!(!words.iter().any(|word| subject.contains(word)), "{subject}");
                 assert_ne!(subject, "$JS.API.>");
             }
         }
