@@ -80,6 +80,11 @@ impl Keyrings {
     }
 }
 
+/// Whether a keyring lies in the fleet's folder that follows version `version`.
+pub fn has_later(fleet: &FleetFolder, version: u64) -> bool {
+    later(fleet, version + 1).exists()
+}
+
 fn later(fleet: &FleetFolder, version: u64) -> PathBuf {
     fleet.root().join("keyrings").join(format!("keyring.{version}"))
 }

@@ -1,7 +1,7 @@
 //! Batches of events: verified, stored, receipted, acknowledged; in that order.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use async_nats::Client;
@@ -41,7 +41,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 #[derive(Clone)]
 pub(super) struct Parts {
     pub(super) folder: FleetFolder,
-    pub(super) keyrings: Arc<Keyrings>,
+    pub(super) keyrings: Arc<RwLock<Arc<Keyrings>>>,
     pub(super) key: Arc<SigningKey>,
     pub(super) client: Client,
     pub(super) store: Arc<Store>,
@@ -51,6 +51,27 @@ pub(super) struct Parts {
 }
 
 impl Parts {
+    /// The fleet's keyrings, as they were read last.
+    pub(super) fn keyrings(&self) -> Arc<Keyrings> {
+        Arc::clone(&self.keyrings.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Reads the fleet's keyrings again: whoever is trusted no more is so without a restart. Where they cannot be read
+    /// those there were stay in force.
+    pub(super) fn reload_keyrings(&self) {
+        let before = self.keyrings().current.version();
+        match Keyrings::load(&self.folder) {
+            Ok(read) if read.current.version() == before => {}
+            Ok(read) => {
+                tracing::info!(version = read.current.version(), "a later keyring is in force");
+                *self.keyrings.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(read);
+            }
+            Err(error) => {
+                tracing::warn!(error = %chain_of(&error), "the keyrings cannot be read; those before stay in force");
+            }
+        }
+    }
+
     /// Looks after the store's file; whatever was wrong with it is said, and hosts are soon told what it lacks.
     ///
     /// # Errors
@@ -202,7 +223,7 @@ fn read(parts: &Parts, message: &Message) -> Result<Option<Incoming>, KeysError>
         return Ok(None);
     };
     let envelope = message.payload.clone();
-    let batch = match certificates::load(&parts.folder, &host, &parts.keyrings.current)? {
+    let batch = match certificates::load(&parts.folder, &host, &parts.keyrings().current)? {
         Some(certified) => {
             verify::<EventBatch>(&Unverified::new(envelope.clone()), &certified).map(|batch| (*batch).clone())
         }

@@ -18,7 +18,7 @@ use super::collector::{Parts, chain_of, signed};
 use super::store::StoreError;
 use crate::home::Home;
 use crate::keys::accounts::Member;
-use crate::keys::{KeysError, certificates};
+use crate::keys::{KeysError, certificates, keyring};
 use crate::link::{self, LinkError};
 use crate::publisher::accounts::{AccountsError, push_missing};
 use crate::publisher::streams::{self, Ensured, Fill};
@@ -77,7 +77,7 @@ pub(super) async fn keep_full(parts: Parts, hands: Hands) {
                 last_problem.clear();
                 warn(&mut alarmed, &fills);
                 tokio::select! {
-                    () = wait(&hands.admin) => {}
+                    () = wait(&parts, &hands.admin) => {}
                     () = parts.mended.notified() => {}
                 }
             }
@@ -96,18 +96,21 @@ pub(super) async fn keep_full(parts: Parts, hands: Hands) {
     }
 }
 
-/// Waits until it is time, or until the connection was made anew: the broker may be another one now.
-async fn wait(client: &Client) {
+/// Waits until it is time, until the connection was made anew, since the broker may be another one now, or until a later
+/// keyring lies in the fleet's folder: what it revokes must not wait.
+async fn wait(parts: &Parts, client: &Client) {
     let statistics = client.statistics();
-    let connects = || statistics.connects.load(Ordering::Relaxed);
-    let (before, started) = (connects(), Instant::now());
-    while started.elapsed() < EVERY && connects() == before {
+    let version = parts.keyrings().current.version();
+    let seen = || (statistics.connects.load(Ordering::Relaxed), keyring::has_later(&parts.folder, version));
+    let (before, started) = (seen(), Instant::now());
+    while started.elapsed() < EVERY && seen() == before {
         tokio::time::sleep(LOOK).await;
     }
 }
 
 /// Compares once, streams first: what follows lies in them. Returns how full they are.
 pub(super) async fn refill(parts: &Parts, hands: &Hands) -> Result<Vec<Fill>, RefillError> {
+    parts.reload_keyrings();
     let Ensured { made, corrected, fills } = streams::ensure(&hands.admin, &streams::wanted()).await?;
     told(parts, "streams", made.len() + corrected.len());
     for stream in corrected {
@@ -116,7 +119,7 @@ pub(super) async fn refill(parts: &Parts, hands: &Hands) -> Result<Vec<Fill>, Re
     }
     fills.iter().for_each(|fill| parts.metrics.fill(fill));
     parts.store.keep_fills(&fills, state::now())?;
-    told(parts, "keyrings", publish::publish_keyrings(&hands.admin, &parts.keyrings).await?);
+    told(parts, "keyrings", publish::publish_keyrings(&hands.admin, &parts.keyrings()).await?);
     told(parts, "accounts", push_missing(&parts.folder, &hands.system).await?.len());
     told(parts, "receipts", receipts(parts, hands).await?);
     told(parts, "declarations", declarations(parts, hands).await?);
@@ -169,7 +172,8 @@ async fn receipts(parts: &Parts, hands: &Hands) -> Result<usize, RefillError> {
 
 /// The chain a receipt of this fleet speaks of.
 fn chain_in(parts: &Parts, receipt: &Bytes) -> Option<[u8; 16]> {
-    let trust = parts.keyrings.current.at(state::now());
+    let keyrings = parts.keyrings();
+    let trust = keyrings.current.at(state::now());
     let receipt: Verified<Receipt> = verify(&Unverified::new(receipt.clone()), &trust).ok()?;
     receipt.chain[..].try_into().ok()
 }

@@ -1,7 +1,7 @@
 //! `serve` itself: starts the tasks, and stops them.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
 use tokio::net::TcpListener;
@@ -81,7 +81,7 @@ pub async fn serve(
     stop: CancellationToken,
 ) -> Result<(), ServeError> {
     let Settings { fleet, listen } = settings;
-    let keyrings = Arc::new(Keyrings::load(&fleet)?);
+    let keyrings = Arc::new(RwLock::new(Arc::new(Keyrings::load(&fleet)?)));
     let key = Arc::new(signing::load(&fleet, Signer::Collect)?);
     let (store, mended) = Store::open_sound(&home.collected_events(), state::now())?;
     mended.iter().for_each(|mended| tracing::error!("{mended}"));

@@ -253,6 +253,54 @@ async fn collector_that_lost_its_store_asks_for_all_of_it_again() -> Result<()> 
     Ok(())
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn later_keyring_is_in_force_and_published_without_a_restart() -> Result<()> {
+    let bed = bed().await?;
+    let first = Keyrings::load(&bed.broker.fleet)?.envelopes.remove(0);
+    let signed = replicator_protocol::wire::envelope::Envelope::decode(first)?;
+    let mut second = replicator_protocol::wire::keyring::Keyring::decode(signed.payload)?;
+    second.version = 2;
+    // It takes the enrolment key's role away: whom that one certified is believed no more.
+    let role = i32::from(replicator_protocol::wire::keyring::Role::Enrol);
+    second.keys.retain(|key| key.role != role);
+    let second = sign(&second, &[&signing::load(&bed.broker.fleet, Signer::Root)?]);
+    let folder = bed.broker.fleet.root().join("keyrings");
+    bed.say(&batch(&bed.uid, &history(&bed.uid, 1)), &bed.identity).await?;
+    bed.receipt_for(1).await?;
+
+    std::fs::create_dir(&folder)?;
+    std::fs::write(folder.join("keyring.2"), &second)?;
+    let admin = link::connect(&bed.broker.fleet, Member::Admin).await?;
+    let held = async || Ok(publish::held(&admin, subjects::KEYRINGS, &subjects::keyring(2)).await?);
+    assert_eq!(wait::until("the second keyring", SOON, held).await?, second);
+    bed.say(&batch(&bed.uid, &history(&bed.uid, 2)), &bed.identity).await?;
+    tokio::time::sleep(QUIET).await;
+    assert_eq!(bed.stored()?[0].1.number, 1, "what its host says is not stored");
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nearly_full_stream_is_told_by_a_running_serve() -> Result<()> {
+    let mut bed = bed().await?;
+    let full = "replicator_broker_stream_alarm{stream=\"RCPT\"} 1";
+    assert!(!bed.page("/metrics").await?.contains(full), "the control: it is empty");
+    let admin = link::connect(&bed.broker.fleet, Member::Admin).await?;
+    let message = Bytes::from(vec![7; 600 * 1024]);
+    for number in 0..80 {
+        publish::put(&admin, format!("rcpt.{number}"), &message).await?;
+    }
+    // A connection made anew is a reason to look; else it does so twice a minute.
+    bed.broker.kill();
+    bed.broker.resume().await?;
+    let told = async || Ok(bed.page("/metrics").await?.contains(full).then_some(()));
+    wait::until("the alarm", SOON, told).await?;
+    let mut command = tokio::process::Command::new(replicator_lab::fleet::binary("replicator")?);
+    command.args(["fleet", "status"]).env("REPLICATOR_HOME", bed.broker.home.root()).env("NO_COLOR", "1");
+    let ended = replicator_lab::verb::ended(command).await?;
+    assert!(ended.done && ended.said.contains("the broker's stream RCPT is 7"), "{}", ended.said);
+    Ok(())
+}
+
 /// Issues a declaration as the controller does, without publishing it, and returns its envelope.
 async fn issue(bed: &Bed) -> Result<Bytes> {
     let (app, host) = (App::parse("lab")?, HostId::parse("web-1")?);
