@@ -30,6 +30,7 @@ const HINTS: &[(&str, &str)] = &[
     ("followed-missing", "see to what failed before it"),
     ("replacement-failed", "see to the container that takes the file in"),
     ("not-acknowledged", "agree to the loss on the host, or take the change back"),
+    ("removal-waits", "see to the resource it names; what waits is removed when that is done"),
     ("not-recorded", "see that the disk of the host has room: nothing is changed there without a record"),
     ("policy", "widen `policy.toml` on the host, or take the change back"),
 ];

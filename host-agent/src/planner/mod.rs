@@ -92,6 +92,9 @@ pub struct Planned {
     pub reasons: Vec<Reason>,
     /// It is not attempted, and this is what the report says.
     pub blocked: Option<Failure>,
+    /// What is declared failed for this, at a price, and is not tried again: what serves on in its place is only
+    /// started again.
+    pub given_up: Option<Failure>,
 }
 
 /// Every step: declared resources in declaration order, then the removals, last applied first. What was never recorded
@@ -119,6 +122,7 @@ pub fn plan(situation: &Situation<'_>) -> Vec<Planned> {
             action: step.change.action,
             reasons: step.change.reasons,
             blocked: None,
+            given_up: None,
         };
         if let Some(resource) = situation.resources.get(at) {
             situation.refine(resource, &bound, &mut step);
@@ -136,7 +140,10 @@ pub fn plan(situation: &Situation<'_>) -> Vec<Planned> {
         reasons.push(reason(ReasonCode::Unfinished, ""));
         let before = planned.iter().skip(declared).position(holds);
         let at = before.map_or(planned.len(), |position| declared + position);
-        planned.insert(at, Planned { id: left.id.clone(), kind: left.kind, action, reasons, blocked: None });
+        planned.insert(
+            at,
+            Planned { id: left.id.clone(), kind: left.kind, action, reasons, blocked: None, given_up: None },
+        );
     }
     planned
 }
@@ -200,6 +207,22 @@ impl Situation<'_> {
             && declaration == self.declaration
             && step.action != Action::None
         {
+            self.give_up(failure, step);
+        }
+    }
+
+    /// What failed is not tried again while another serves in its place.
+    fn give_up(&self, failure: &Failure, step: &mut Planned) {
+        let found = |word| match self.observed.get(&step.id) {
+            Some(Observed::Drifted(drift)) => drift.contains(&Drift::Word(word)),
+            Some(Observed::Failing(_) | Observed::Unknown(_) | Observed::Refused(_)) | None => false,
+        };
+        if found("gone") {
+            // Nothing serves, so that trying again interrupts nothing.
+        } else if found("stopped") {
+            (step.action, step.given_up) = (Action::Change, Some(failure.clone()));
+            step.reasons = vec![reason(ReasonCode::Drift, "stopped")];
+        } else {
             (step.action, step.blocked) = (Action::None, Some(failure.clone()));
         }
     }

@@ -119,6 +119,12 @@ fn step_given_up_is_tried_again_only_for_another_declaration() {
     ledger.given_up.insert("m.a".into(), (this(), failure.clone()));
     let steps = planned(&now, &ledger, &[]);
     assert_eq!((steps[0].action, steps[0].blocked.clone()), (Action::None, Some(failure.clone())));
+    let stopped = planned(&now, &ledger, &[("m.a", drift(&["stopped"]))]);
+    assert_eq!((stopped[0].action, stopped[0].given_up.clone()), (Action::Change, Some(failure.clone())));
+    assert_eq!((&stopped[0].reasons[..], &stopped[0].blocked), (&[reason(ReasonCode::Drift, "stopped")][..], &None));
+    let gone = planned(&now, &ledger, &[("m.a", drift(&["gone"]))]);
+    assert_eq!((gone[0].given_up.clone(), gone[0].blocked.clone()), (None, None), "it interrupts nothing");
+    assert!(matches!(gone[0].action, Action::Create | Action::Recreate));
     let earlier = DeclarationRef { sequence: 1, ..this() };
     ledger.given_up.insert("m.a".into(), (earlier, failure));
     assert_eq!(planned(&now, &ledger, &[])[0].action, Action::Recreate);

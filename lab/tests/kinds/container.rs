@@ -181,6 +181,25 @@ async fn failed_replacement_is_not_tried_again_for_the_same_declaration() {
 }
 
 #[tokio::test]
+async fn what_serves_in_place_of_a_failed_replacement_is_still_looked_after() {
+    let (mut bench, image) = (Bench::new().unwrap(), images::id(images::WORKLOAD).unwrap());
+    bench.apply(&with_file(&bench, &image, "one", |_| ())).await.unwrap();
+    let broken = with_file(&bench, &image, "two", |c| variable(c, "LAB_MODE", "exit"));
+    bench.apply(&broken).await.unwrap();
+    let serving = bench.seen("app").await.unwrap();
+    for _ in 0..2 {
+        bench.docker.stop(&serving.id, std::time::Duration::from_secs(5)).await.unwrap();
+        let look = bench.look(Depth::Cheap).await.unwrap().unwrap();
+        let result = look.results.iter().find(|result| result.resource == "m.app").unwrap();
+        assert_eq!((result.outcome(), result.reasons[0].subject.as_str()), (Outcome::Failed, "stopped"), "{look:?}");
+        assert!(result.failure.as_ref().unwrap().previous_restored, "{look:?}");
+        let seen = bench.seen("app").await.unwrap();
+        assert_eq!((&seen.id, seen.condition), (&serving.id, Condition::Running), "the old one, and it alone");
+        assert_eq!(std::fs::read(bench.path("conf")).unwrap(), b"one");
+    }
+}
+
+#[tokio::test]
 async fn output_of_a_failed_container_is_told_without_its_secrets() {
     let (mut bench, image) = (Bench::new().unwrap(), images::id(images::WORKLOAD).unwrap());
     let source = bench.path("token").to_string_lossy().into_owned();

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use bollard::models::ContainerCreateBody;
 use replicator_protocol::wire::declaration::Container;
-use replicator_protocol::wire::event::Failure;
+use replicator_protocol::wire::event::{Failure, Record};
 use tokio::time::Instant;
 
 use super::definition::{definition, endpoint};
@@ -78,6 +78,16 @@ impl Containers<'_> {
             return Err(self.roll_back(job, &id, old, failure).await);
         }
         self.prove(job, &id, old).await
+    }
+
+    /// Starts the one again that serves in place of one that was `given_up`; what is declared is as failed as before.
+    pub(in crate::appliers) async fn start_again(&self, record: &Record, given_up: &Failure) -> Result<Done, Failure> {
+        let docker = &self.tools.docker;
+        docker.stop(&record.runtime_id, bounds::STOP).await.map_err(runtime)?;
+        docker.start(&record.runtime_id).await.map_err(runtime)?;
+        let restored = self.await_running(&record.runtime_id).await?;
+        let failure = Failure { previous_restored: restored, ..given_up.clone() };
+        Ok(Done { failure: Some(failure), ..Done::well(record.clone()) })
     }
 
     /// Everything that can be refused while the old one still serves.

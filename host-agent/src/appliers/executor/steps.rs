@@ -110,7 +110,8 @@ impl Walk<'_> {
             progress.put(at, result(step, Outcome::Unchanged, String::new(), None));
             return Ok(());
         }
-        let (result, record) = match self.skipped(progress, at).await {
+        let skipped = if step.given_up.is_some() { None } else { self.skipped(progress, at).await };
+        let (result, record) = match skipped {
             Some(result) => (result, None),
             None => match self.change(at).await {
                 Ok(Done { record, note, failure, adopted }) => {
@@ -188,7 +189,13 @@ impl Walk<'_> {
                 let fixed = self.fixed_on(&declared.name);
                 self.with_job(at, declared, Networks { tools, fixed }).await
             }
-            resource::Kind::Container(declared) => self.with_job(at, declared, Containers { tools }).await,
+            resource::Kind::Container(declared) => {
+                let step = &self.plan[at];
+                match (&step.given_up, self.ledger.applied.get(&step.id.to_string())) {
+                    (Some(failure), Some(known)) => Containers { tools }.start_again(&known.record, failure).await,
+                    (Some(_) | None, _) => self.with_job(at, declared, Containers { tools }).await,
+                }
+            }
         }
     }
 
