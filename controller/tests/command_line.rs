@@ -5,6 +5,10 @@
 use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use replicator::home::Home;
+use replicator::serve::Store;
 
 const EXAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples");
 
@@ -118,4 +122,31 @@ fn full_disk_under_stdout_is_an_error() {
     let output = command.args(["secrets", "list"]).env("REPLICATOR_HOME", &home).stdout(full).output().unwrap();
     let (code, _, stderr) = told(&output);
     assert!(code == 1 && stderr.contains("cannot write to stdout"), "{stderr}");
+}
+
+#[test]
+fn stream_of_events_ends_with_its_reader() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().join("home");
+    let init = ["broker", "init", "--fleet", "lab", "--listen", "127.0.0.1:4222", "--insecure-loopback"];
+    assert_eq!(told(&replicator(&root, &init, "")).0, 0);
+    let home = Home::at(root.clone()).unwrap();
+    drop(Store::open(&home.collected_events()).unwrap());
+    let mut command = Command::new(env!("CARGO_BIN_EXE_replicator"));
+    command.args(["events", "--follow"]).env("REPLICATOR_HOME", &root).env_remove("REPLICATOR_CONTEXT");
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    // Nothing is there to be said, so nothing is ever written to the one that went away.
+    drop(child.stdout.take());
+    let deadline = Instant::now() + Duration::from_secs(20);
+    let ended = loop {
+        match child.try_wait().unwrap() {
+            Some(status) => break status,
+            None if Instant::now() > deadline => {
+                child.kill().unwrap();
+                panic!("it goes on though nobody reads");
+            }
+            None => std::thread::sleep(Duration::from_millis(20)),
+        }
+    };
+    assert_eq!(ended.code(), Some(0));
 }

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use anstyle::{AnsiColor, Style};
 use replicator_protocol::secret::SecretBytes;
+use rustix::event::{PollFd, PollFlags, Timespec};
 use serde::Serialize;
 
 use super::args::{Global, Output};
@@ -71,6 +72,15 @@ impl Ui {
     pub fn json_line(&self, value: &impl Serialize) -> Result<(), Failure> {
         let text = serde_json::to_string(value).map_err(|error| Failure::error(&error))?;
         self.print(&text)
+    }
+
+    /// Whether somebody still reads stdout: a stream without end stops where its reader went away.
+    pub fn is_read(&self) -> bool {
+        let stdout = std::io::stdout();
+        let mut seen = [PollFd::new(&stdout, PollFlags::empty())];
+        // Asked for nothing, it tells of errors alone; one that cannot be asked is taken for a reader.
+        let told = rustix::event::poll(&mut seen, Some(&Timespec::default()));
+        told.is_err() || !seen[0].revents().intersects(PollFlags::ERR | PollFlags::HUP)
     }
 
     fn print(&self, text: &str) -> Result<(), Failure> {

@@ -152,11 +152,14 @@ pub async fn run(args: EventsArgs, context: &Context) -> Result<Exit, Failure> {
             if wanted && stored.received >= from {
                 show(&line, context)?;
             }
+            if !context.ui.is_read() {
+                return Ok(Exit::Done);
+            }
         }
         if !page.is_empty() {
             continue;
         }
-        if !args.follow {
+        if !args.follow || !context.ui.is_read() {
             return Ok(Exit::Done);
         }
         tokio::select! {
