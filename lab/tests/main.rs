@@ -30,6 +30,7 @@ mod stories {
     mod plan_is_report;
     mod plan_knows;
     mod policy;
+    mod proxy_mended;
     mod quiet_apply;
     mod reboot;
     mod replay;

@@ -155,12 +155,20 @@ struct Bound<'a> {
     renewed: BTreeSet<(Kind, &'a str)>,
     /// Containers that are started again: what shares their network then holds one that is gone.
     restarted: BTreeSet<&'a str>,
+    /// Files that were changed by hand and are mended: what loads them may have loaded what stood there.
+    mended: BTreeSet<String>,
 }
 
 impl<'a> Bound<'a> {
     fn note(&mut self, resource: &'a Resource, step: &Planned) {
         if step.blocked.is_some() {
             return;
+        }
+        let other_bytes = |reason: &Reason| {
+            reason.code() == ReasonCode::Drift && ["content", "gone"].contains(&reason.subject.as_str())
+        };
+        if step.kind == Kind::File && step.action != Action::None && step.reasons.iter().any(other_bytes) {
+            self.mended.insert(step.id.to_string());
         }
         let by_id = matches!(step.kind, Kind::Network | Kind::Container);
         if by_id && matches!(step.action, Action::Create | Action::Recreate) {
@@ -235,6 +243,9 @@ fn bound_to_others(resource: &Resource, bound: &Bound<'_>, step: &mut Planned) {
     let resource::Kind::Container(container) = &resource.body else { return };
     if matches!(step.action, Action::Create | Action::Recreate) {
         return;
+    }
+    for file in container.reload_on.iter().filter(|file| bound.mended.contains(*file)) {
+        raise(step, Action::Reload, reason(ReasonCode::DependencyChanged, file));
     }
     if bound.renewed.contains(&(Kind::Container, container.network_of.as_str())) {
         raise(step, Action::Recreate, reason(ReasonCode::FollowedRecreated, &container.network_of));

@@ -1,8 +1,8 @@
-use replicator_protocol::wire::declaration::{Container, Directory, Network, NetworkAttachment};
+use replicator_protocol::wire::declaration::{Container, Directory, File, Network, NetworkAttachment};
 use replicator_protocol::wire::event::{PlannedStep, Record};
 
 use super::*;
-use crate::ledger::projections::resources::Applied;
+use crate::ledger::projections::resources::{Applied, RELOAD_ON};
 
 fn id(text: &str) -> ResourceId {
     ResourceId::parse(text).unwrap()
@@ -186,4 +186,26 @@ fn container_recorded_with_another_kind_of_digest_is_looked_at_and_not_made_agai
     // The applier recognises what stands; nothing that follows it is made again either.
     assert_eq!(planned(&resources, &ledger, &[])[1].action, Action::Create);
     assert_eq!(planned(&[], &ledger, &[])[0].action, Action::Remove, "it is still known for a thing that was made");
+}
+
+#[test]
+fn file_that_is_mended_is_loaded_again_and_one_whose_mode_is_set_is_not() {
+    let file = |name: &str| {
+        let file = File { path: format!("/{name}"), ..File::default() };
+        resource(&format!("m.{name}"), resource::Kind::File(file))
+    };
+    let reads = |name: &str, of: &str| container(name, |c| c.reload_on = vec![of.to_owned()]);
+    let resources = [file("one"), file("two"), reads("a", "m.one"), reads("b", "m.two")];
+    let mut ledger = applied(&resources);
+    for (wanted, resource) in facts(&resources).iter().zip(&resources) {
+        let reload_on = wanted.reload_on.iter().map(|(name, digest)| (format!("{RELOAD_ON}{name}"), digest.clone()));
+        ledger.applied.get_mut(&resource.id.to_string()).unwrap().record.dependencies = reload_on.collect();
+    }
+    assert!(planned(&resources, &ledger, &[]).iter().all(|step| step.action == Action::None), "the control");
+    let steps = planned(&resources, &ledger, &[("m.one", drift(&["content"])), ("m.two", drift(&["mode"]))]);
+    let actions: Vec<_> = steps.iter().map(|step| step.action).collect();
+    assert_eq!(actions, [Action::Change, Action::Change, Action::Reload, Action::None]);
+    assert_eq!(steps[2].reasons, [reason(ReasonCode::DependencyChanged, "m.one")]);
+    let gone = planned(&resources, &ledger, &[("m.two", drift(&["gone"]))]);
+    assert_eq!((gone[2].action, gone[3].action), (Action::None, Action::Reload));
 }
