@@ -24,6 +24,7 @@ use self::observing::Wanted;
 use self::paths::Paths;
 use super::applier::Tools;
 use super::directory::Directories;
+use super::failure::cut;
 use super::file::Files;
 use crate::clock::Clock;
 use crate::daemon::{ApplyError, Depth, NewerWaiting};
@@ -217,7 +218,7 @@ fn result(step: &Planned, outcome: Outcome, note: String, failure: Option<Failur
         action: step.action.into(),
         outcome: outcome.into(),
         reasons: step.reasons.clone(),
-        failure,
+        failure: failure.map(cut),
         note,
     }
 }

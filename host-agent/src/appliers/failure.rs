@@ -8,6 +8,9 @@ use replicator_protocol::wire::event::Failure;
 
 use crate::host::docker::RuntimeError;
 
+/// Most output a failure carries, in characters: the last words of a container, and room for the runtime's.
+const OUTPUT_MAX: usize = 4600;
+
 macro_rules! codes {
     ($($(#[$doc:meta])* $name:ident = $code:literal,)*) => {
         /// The closed list. A code never changes its meaning.
@@ -141,9 +144,36 @@ pub(super) fn runtime(error: &RuntimeError) -> Failure {
     let mut failure = failure(code);
     failure.fields = fields;
     // The runtime's own words are program output: they may quote what they were given, but no secret is ever
-    // given to the runtime except an exposed environment.
+    // given to the runtime except an exposed environment. Not cut before that is masked: half of a secret would not
+    // be known for one.
     if let RuntimeError::Refused { message, .. } = error {
-        failure.output = message.chars().take(500).collect();
+        failure.output.clone_from(message);
     }
     failure
+}
+
+/// The same failure with no more output than a report holds. Whatever is secret in it is masked by now.
+pub(super) fn cut(mut failure: Failure) -> Failure {
+    if let Some((end, _)) = failure.output.char_indices().nth(OUTPUT_MAX) {
+        failure.output.truncate(end);
+    }
+    failure
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_of_the_runtime_are_cut_only_once_they_are_masked() {
+        let message = format!("{}hunter22hunter22{}", "x".repeat(495), "y".repeat(OUTPUT_MAX));
+        let refused = RuntimeError::Refused { call: "start", status: 500, message: message.clone() };
+        let whole = runtime(&refused);
+        assert_eq!(whole.output, message);
+        let masked = Failure { output: whole.output.replace("hunter22hunter22", "[masked]"), ..whole };
+        let cut = cut(masked).output;
+        assert_eq!(cut.chars().count(), OUTPUT_MAX);
+        assert!(cut.contains("x[masked]y") && !cut.contains("hunter"));
+        assert_eq!(super::cut(failure(FailureCode::File)), failure(FailureCode::File));
+    }
 }

@@ -128,7 +128,7 @@ told! {
     crate::ledger::AppendError => |error| Some(error.hint()),
     crate::ledger::OpenError => |error| error.hint(),
     crate::config::ConfigError => |_| Some("enrol this host from the controller, or correct the file"),
-    crate::keys::KeyError => |_| Some("enrol it from the controller: `replicator host up`"),
+    crate::keys::KeyError => |error| Some(error.hint()),
     crate::keys::trusted::TrustError => |_| Some("enrol it again from the controller"),
     crate::daemon::StartError => |_| None,
     crate::ledger::projections::ProjectionError => |_| Some("run `replicator-host-agent ledger replay`"),

@@ -36,11 +36,12 @@ pub(super) fn run(layout: &Layout) -> Result<(), Failure> {
     let trusted = Trusted::load(&layout.trust(), root)?;
     let docker = Docker::new(config.docker_socket());
     let recipient = Recipient { fleet: membership.fleet.clone(), host: membership.uid.clone() };
+    let applied_before = !ledger.state().resources.applied.is_empty();
     let tools = Tools {
         host: membership.uid.clone(),
         fleet: membership.fleet.clone(),
         layout: layout.clone(),
-        digest_key: Arc::new(DigestKey::load_or_make(&layout.keys())?),
+        digest_key: Arc::new(DigestKey::load_or_make(&layout.keys(), applied_before)?),
         opener: Arc::new(Opener::new(recipient, Arc::clone(&keys))),
         docker: docker.clone(),
         ledger: Arc::clone(&ledger),

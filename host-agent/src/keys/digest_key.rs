@@ -21,16 +21,22 @@ const FILE: &str = "digest";
 pub struct DigestKey(Zeroizing<[u8; 32]>);
 
 impl DigestKey {
-    /// Loads the key from the folder `keys`, or makes one there.
+    /// Loads the key from the folder `keys`, or makes one there. `needed`: digests were recorded under one, and
+    /// without it each of them differs from what is declared; then it says what that costs.
     ///
     /// # Errors
     ///
-    /// [`KeyError::File`], [`KeyError::Malformed`] or [`KeyError::Random`]; nothing was replaced.
-    pub fn load_or_make(keys: &Path) -> Result<Self, KeyError> {
+    /// [`KeyError::File`], [`KeyError::Malformed`], [`KeyError::Exposed`] or [`KeyError::Random`]; nothing was
+    /// replaced.
+    pub fn load_or_make(keys: &Path, needed: bool) -> Result<Self, KeyError> {
         let path = keys.join(FILE);
         match load_seed(&path) {
             Ok(seed) => Ok(Self(seed)),
             Err(KeyError::Missing(_)) => {
+                if needed {
+                    let path = path.display();
+                    tracing::warn!(%path, "the key of recorded digests is gone and is made anew: all that was applied counts as changed, once");
+                }
                 let seed = new_seed()?;
                 durable::replace(&path, &seed[..], 0o600)?;
                 Ok(Self(seed))
@@ -74,9 +80,19 @@ mod tests {
     }
 
     #[test]
+    fn key_that_others_may_read_is_refused() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let at = tempfile::tempdir().unwrap();
+        drop(DigestKey::load_or_make(at.path(), false).unwrap());
+        std::fs::set_permissions(at.path().join(FILE), std::fs::Permissions::from_mode(0o644)).unwrap();
+        let refused = DigestKey::load_or_make(at.path(), false).err();
+        assert!(matches!(refused, Some(KeyError::Exposed { mode: 0o644, .. })), "{refused:?}");
+    }
+
+    #[test]
     fn key_is_made_once_and_found_again() {
         let at = tempfile::tempdir().unwrap();
-        let first = DigestKey::load_or_make(at.path()).unwrap().digest("d", &[]);
-        assert_eq!(DigestKey::load_or_make(at.path()).unwrap().digest("d", &[]), first);
+        let first = DigestKey::load_or_make(at.path(), false).unwrap().digest("d", &[]);
+        assert_eq!(DigestKey::load_or_make(at.path(), true).unwrap().digest("d", &[]), first);
     }
 }

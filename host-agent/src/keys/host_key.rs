@@ -1,6 +1,7 @@
 //! The key pairs of this host, one purpose each: identity signs, sealing opens, overlay is WireGuard's, and the
 //! link's lets it into the broker.
 
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use ed25519_dalek::SigningKey;
@@ -10,7 +11,7 @@ use x25519_dalek::{PublicKey, StaticSecret};
 use zeroize::Zeroizing;
 
 use super::KeyError;
-use crate::durable;
+use crate::durable::{self, FileError};
 
 const IDENTITY: &str = "identity";
 const SEALING: &str = "sealing";
@@ -115,17 +116,20 @@ pub(super) fn new_seed() -> Result<Zeroizing<[u8; 32]>, KeyError> {
     Ok(seed)
 }
 
-/// The 32 bytes at `path`.
+/// The 32 bytes at `path`, which nobody but its owner may read or write.
 pub(super) fn load_seed(path: &Path) -> Result<Zeroizing<[u8; 32]>, KeyError> {
     let bytes = durable::read(path)?.map(Zeroizing::new).ok_or_else(|| KeyError::Missing(path.to_owned()))?;
     let seed = <[u8; 32]>::try_from(&bytes[..]).map_err(|_| KeyError::Malformed(path.to_owned()))?;
+    let metadata = std::fs::metadata(path).map_err(|source| FileError::new("look at", path, source))?;
+    let mode = metadata.permissions().mode() & 0o7777;
+    if mode & 0o077 != 0 {
+        return Err(KeyError::Exposed { path: path.to_owned(), mode });
+    }
     Ok(Zeroizing::new(seed))
 }
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::PermissionsExt as _;
-
     use super::*;
 
     #[test]
@@ -141,6 +145,26 @@ mod tests {
         for entry in std::fs::read_dir(&keys).unwrap() {
             let metadata = entry.unwrap().metadata().unwrap();
             assert_eq!(metadata.permissions().mode() & 0o777, 0o600);
+        }
+    }
+
+    #[test]
+    fn key_that_others_may_read_is_refused_and_left() {
+        let at = tempfile::tempdir().unwrap();
+        drop(HostKeys::make(at.path()).unwrap());
+        for name in [IDENTITY, SEALING, OVERLAY, LINK] {
+            let path = at.path().join(name);
+            let chmod = |mode| std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+            for mode in [0o644, 0o640, 0o606] {
+                chmod(mode);
+                let refused = [HostKeys::load(at.path()), HostKeys::make(at.path())].map(Result::err);
+                for error in refused {
+                    let told = matches!(&error, Some(KeyError::Exposed { path, .. }) if path.ends_with(name));
+                    assert!(told, "{name}: {error:?}");
+                }
+            }
+            chmod(0o400);
+            assert!(HostKeys::load(at.path()).is_ok(), "the control");
         }
     }
 

@@ -27,7 +27,30 @@ pub enum KeyError {
     /// The file holds something else.
     #[error("`{}` holds no key", .0.display())]
     Malformed(std::path::PathBuf),
+    /// Somebody but its owner may have read it, so it proves nothing any more.
+    #[error("the key `{}` is not its owner's alone (mode `{mode:04o}`, not `0600`)", path.display())]
+    Exposed {
+        /// Its file.
+        path: std::path::PathBuf,
+        /// The permission bits it has.
+        mode: u32,
+    },
     /// The kernel gave no random bytes.
     #[error("the kernel gives no random bytes")]
     Random,
+}
+
+impl KeyError {
+    /// One line that names the next action.
+    #[must_use]
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::Exposed { .. } => {
+                "`chmod 600` it, if nobody else has read it; else remove it and enrol the host again"
+            }
+            Self::File(_) | Self::Missing(_) | Self::Malformed(_) | Self::Random => {
+                "enrol it from the controller: `replicator host up`"
+            }
+        }
+    }
 }
