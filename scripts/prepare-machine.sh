@@ -11,6 +11,7 @@ cd "$(dirname "$0")/.."
 
 missing=()
 { command -v dockerd && command -v docker; } >/dev/null || missing+=(docker.io)
+command -v ip >/dev/null || missing+=(iproute2)
 command -v cc >/dev/null || missing+=(gcc libc6-dev)
 command -v curl >/dev/null || missing+=(curl ca-certificates)
 python3 -m pip --version >/dev/null 2>&1 || missing+=(python3-pip)

@@ -3,6 +3,7 @@
 
 mod planning;
 mod power;
+mod runtime;
 
 use std::fs::File;
 use std::net::{SocketAddr, TcpListener};
@@ -13,8 +14,12 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, bail};
 use serde_json::Value;
 
+use crate::dockerd::Dockerd;
 use crate::nats::Broker;
 use crate::{images, wait};
+
+pub use runtime::docker;
+pub(crate) use runtime::docker_at;
 
 /// Where the proxy of a host without ingress listens. There is one such port, so such fleets take turns.
 pub const PROXY: &str = "127.0.0.1:8480";
@@ -65,7 +70,10 @@ pub struct Fleet {
     pub host: String,
     serve: Option<Child>,
     folder: tempfile::TempDir,
-    _turn: File,
+    /// Where the host's container runtime listens, where it is not the machine's own.
+    runtime: Option<String>,
+    /// None where nothing is shared with other fleets.
+    _turn: Option<File>,
 }
 
 impl Fleet {
@@ -76,8 +84,22 @@ impl Fleet {
     ///
     /// Something did not come up.
     pub async fn start() -> Result<Self> {
+        Self::start_on(None).await
+    }
+
+    /// The same, with a host whose container runtime is `dockerd`, and in its network: no other fleet is waited for.
+    /// Its agent looks every five seconds, and a heartbeat comes each second.
+    ///
+    /// # Errors
+    ///
+    /// Something did not come up.
+    pub async fn start_with(dockerd: &Dockerd) -> Result<Self> {
+        Self::start_on(Some(dockerd.socket())).await
+    }
+
+    async fn start_on(runtime: Option<String>) -> Result<Self> {
         // In turn too: a build moves names that another fleet runs from.
-        let turn = turn().await?;
+        let turn = if runtime.is_none() { Some(turn().await?) } else { None };
         images::id(images::WORKLOAD)?;
         let mut number = [0; 3];
         getrandom::fill(&mut number)?;
@@ -86,6 +108,7 @@ impl Fleet {
             host: format!("lab{}", hex::encode(number)),
             serve: None,
             folder: tempfile::tempdir()?,
+            runtime,
             _turn: turn,
         };
         let mut fleet = fleet;
@@ -199,12 +222,7 @@ impl Fleet {
             arguments.extend(["--distribution".into(), self.distribution()]);
         }
         if verb == "up" {
-            arguments.extend([
-                "--agent-root".into(),
-                text(&root),
-                "--agent".into(),
-                text(&binary("replicator-host-agent")?),
-            ]);
+            arguments.extend(["--agent-root".into(), text(&root), "--agent".into(), text(&self.agent_program()?)]);
         }
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
         self.replicator(&arguments).await
@@ -266,26 +284,15 @@ impl Fleet {
     pub fn name(&self) -> &'static str {
         "web-3000--ada.lab.localhost"
     }
-
-    /// Ids of the containers of this fleet, by name.
-    ///
-    /// # Errors
-    ///
-    /// The runtime could not say.
-    pub fn containers(&self) -> Result<std::collections::BTreeMap<String, String>> {
-        let filter = format!("name=^/{}_", self.host);
-        let listed = docker(&["ps", "-a", "--no-trunc", "--filter", &filter, "--format", "{{.Names}} {{.ID}}"])?;
-        let pairs = listed.lines().filter_map(|line| line.split_once(' '));
-        Ok(pairs
-            .map(|(name, id)| (name.trim_start_matches(&format!("{}_", self.host)).to_owned(), id.to_owned()))
-            .collect())
-    }
 }
 
 impl Drop for Fleet {
     fn drop(&mut self) {
         self.kill_serve();
         let mut down = Command::new("sh");
+        if let Some(runtime) = &self.runtime {
+            down.env("DOCKER_HOST", format!("unix://{runtime}"));
+        }
         down.args(["-c", CLEAN, "clean", &self.host]).arg(self.agent_root());
         if std::thread::panicking() {
             // A failed test is looked into by what was said last.
@@ -351,19 +358,6 @@ pub fn binary(name: &str) -> Result<PathBuf> {
         bail!("there is no `{}`; run `cargo build --workspace` first", path.display());
     }
     Ok(path)
-}
-
-/// What the runtime's own command line says.
-///
-/// # Errors
-///
-/// It failed.
-pub fn docker(arguments: &[&str]) -> Result<String> {
-    let output = Command::new("docker").args(arguments).output()?;
-    if !output.status.success() {
-        bail!("docker {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
-    }
-    Ok(String::from_utf8(output.stdout)?)
 }
 
 fn lab(path: &str) -> PathBuf {

@@ -4,10 +4,12 @@
 //! folder of its own, and is ended by its own handle when dropped.
 
 pub mod bench;
+pub mod dockerd;
 pub mod fleet;
 pub mod images;
 pub mod life;
 pub mod nats;
+pub mod netns;
 pub mod recorder;
 pub mod verb;
 pub mod wait;

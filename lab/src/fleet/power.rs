@@ -8,7 +8,7 @@ use replicator::bootstrap::supervisor::{self, Started};
 use replicator_protocol::ids::HostId;
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::{Fleet, binary};
+use super::Fleet;
 use crate::wait;
 
 /// Longest that the kernel may take to end a killed process.
@@ -16,7 +16,7 @@ const ENDS_WITHIN: Duration = Duration::from_secs(5);
 
 impl Fleet {
     fn supervised(&self) -> Result<(Agent, HostId)> {
-        let agent = Agent::find(Some(&binary("replicator-host-agent")?), &self.agent_root())?;
+        let agent = Agent::find(Some(&self.agent_program()?), &self.agent_root())?;
         Ok((agent, HostId::parse(&self.host)?))
     }
 

@@ -1,0 +1,204 @@
+//! A container runtime of a test's own, to be stopped, hung, killed and started again: the machine's never notices.
+//!
+//! It has its own containerd, folders, socket, control groups and network namespace, so that nothing of it can meet
+//! anything else, and all of it goes when it is dropped: by process id, also where it was killed before.
+
+mod remains;
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, bail, ensure};
+use replicator_host_agent::host::docker::Docker;
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::netns::Netns;
+use crate::{images, wait};
+
+/// Longest until a daemon answers: it takes a quarter of a second where nothing is to be restored.
+const STARTS_WITHIN: Duration = Duration::from_secs(20);
+/// Longest until a daemon has stopped: its containers get ten seconds each, side by side, and it fifteen in all.
+const STOPS_WITHIN: Duration = Duration::from_secs(30);
+/// Longest that the kernel may take to end a killed process.
+const ENDS_WITHIN: Duration = Duration::from_secs(5);
+
+/// The runtime. It dies with the value.
+pub struct Dockerd {
+    daemon: Option<Child>,
+    containerd: Child,
+    group: String,
+    folder: tempfile::TempDir,
+    // Last: what ran in it has ended before the thread leaves it.
+    _network: Netns,
+}
+
+impl Dockerd {
+    /// Starts one that holds these of the lab's images, and moves the calling thread into its network: whatever is to
+    /// reach its containers or their ports is started afterwards, on this thread.
+    ///
+    /// # Errors
+    ///
+    /// It does not come up; with the end of what it said.
+    pub async fn start(held: &[&str]) -> Result<Self> {
+        for name in held {
+            images::id(name)?;
+        }
+        let network = Netns::enter()?;
+        let folder = tempfile::tempdir()?;
+        let mut number = [0; 4];
+        getrandom::fill(&mut number)?;
+        let group = format!("/replicator-lab-{}", hex::encode(number));
+        std::fs::write(folder.path().join("daemon.json"), "{}")?;
+        let containerd = start_containerd(folder.path())?;
+        let mut dockerd = Self { daemon: None, containerd, group, folder, _network: network };
+        dockerd.resume().await?;
+        dockerd.load(held)?;
+        Ok(dockerd)
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub fn socket(&self) -> String {
+        self.file("docker.sock").to_string_lossy().into_owned()
+    }
+
+    /// What its own command line says.
+    ///
+    /// # Errors
+    ///
+    /// It failed.
+    pub fn docker(&self, arguments: &[&str]) -> Result<String> {
+        crate::fleet::docker_at(Some(&self.socket()), arguments)
+    }
+
+    /// Starts the daemon again, as it lies; containers that are to run whenever it does are started by it.
+    ///
+    /// # Errors
+    ///
+    /// It does not come up; with the end of what it said.
+    pub async fn resume(&mut self) -> Result<()> {
+        let log = File::options().create(true).append(true).open(self.file("dockerd.log"))?;
+        let mut command = Command::new("dockerd");
+        for (option, name) in [
+            ("--config-file", "daemon.json"),
+            ("--data-root", "data"),
+            ("--exec-root", "exec"),
+            ("--pidfile", "dockerd.pid"),
+            ("--containerd", "containerd.sock"),
+        ] {
+            command.arg(option).arg(self.file(name));
+        }
+        command.args(["--host", &format!("unix://{}", self.socket()), "--cgroup-parent", &self.group]);
+        // No bridge but those it is asked for, and no rules: the network is its own, and nothing has to be kept out.
+        command.args(["--bridge=none", "--iptables=false", "--ip6tables=false"]);
+        // Also where systemd runs: what is left of it is found by its group.
+        command.args(["--exec-opt", "native.cgroupdriver=cgroupfs"]);
+        command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
+        let child = self.daemon.insert(command.spawn().context("start dockerd")?);
+        let docker = Docker::new(&self.folder.path().join("docker.sock").to_string_lossy());
+        let up = wait::until("dockerd answers", STARTS_WITHIN, async || {
+            if let Some(status) = child.try_wait()? {
+                bail!("dockerd ended at once: {status}");
+            }
+            Ok(docker.ping().await.ok())
+        });
+        let up = up.await;
+        up.with_context(|| std::fs::read_to_string(self.file("dockerd.log")).unwrap_or_default())
+    }
+
+    /// Stops the daemon and, as it does by default, every container with it.
+    ///
+    /// # Errors
+    ///
+    /// It does not run, or does not end.
+    pub async fn stop(&mut self) -> Result<()> {
+        self.end(Signal::TERM, STOPS_WITHIN).await
+    }
+
+    /// Kills the daemon, wherever it is; containers run on, and are ended when it starts again.
+    ///
+    /// # Errors
+    ///
+    /// It does not run, or does not end.
+    pub async fn kill(&mut self) -> Result<()> {
+        self.end(Signal::KILL, ENDS_WITHIN).await
+    }
+
+    /// Lets the daemon answer nothing any more; its socket is there still.
+    ///
+    /// # Errors
+    ///
+    /// It does not run.
+    pub fn hang(&self) -> Result<()> {
+        self.signal(Signal::STOP)
+    }
+
+    /// Lets a daemon that hangs go on.
+    ///
+    /// # Errors
+    ///
+    /// It does not run.
+    pub fn go_on(&self) -> Result<()> {
+        self.signal(Signal::CONT)
+    }
+
+    async fn end(&mut self, signal: Signal, within: Duration) -> Result<()> {
+        self.signal(signal)?;
+        let mut child = self.daemon.take().context("dockerd does not run")?;
+        wait::until("dockerd is gone", within, async || Ok(child.try_wait()?)).await.map(drop)
+    }
+
+    fn signal(&self, signal: Signal) -> Result<()> {
+        let child = self.daemon.as_ref().context("dockerd does not run")?;
+        Ok(kill_process(Pid::from_child(child), signal)?)
+    }
+
+    /// The images, as the machine's own runtime holds them.
+    fn load(&self, held: &[&str]) -> Result<()> {
+        if held.is_empty() {
+            return Ok(());
+        }
+        let mut save = Command::new("docker").arg("save").args(held).stdout(Stdio::piped()).spawn()?;
+        let saved = save.stdout.take().context("no output")?;
+        let mut load = Command::new("docker");
+        load.args(["--host", &format!("unix://{}", self.socket()), "load", "--quiet"]).stdin(saved);
+        let loaded = load.output()?;
+        let saved = save.wait()?;
+        ensure!(saved.success() && loaded.status.success(), "{}", String::from_utf8_lossy(&loaded.stderr));
+        Ok(())
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+}
+
+impl Drop for Dockerd {
+    fn drop(&mut self) {
+        for child in self.daemon.iter_mut().chain([&mut self.containerd]) {
+            // Gone already is as good.
+            let _gone = child.kill();
+            let _ended = child.wait();
+        }
+        remains::remove(self.folder.path(), &self.group);
+    }
+}
+
+fn start_containerd(folder: &Path) -> Result<Child> {
+    let at = |name: &str| folder.join(name).to_string_lossy().into_owned();
+    let settings = format!(
+        "version = 2\nroot = '{}'\nstate = '{}'\ndisabled_plugins = ['io.containerd.grpc.v1.cri']\n[grpc]\n\
+         address = '{}'\n",
+        at("containerd/root"),
+        at("containerd/state"),
+        at("containerd.sock")
+    );
+    let path = folder.join("containerd.toml");
+    std::fs::write(&path, settings)?;
+    let log = File::create(folder.join("containerd.log"))?;
+    let mut command = Command::new("containerd");
+    command.arg("--config").arg(path).stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
+    command.spawn().context("start containerd")
+}
