@@ -78,7 +78,7 @@ fn findings_are_data_for_a_program() {
 fn secret_goes_in_by_stdin_and_never_comes_out() {
     let folder = tempfile::tempdir().unwrap();
     let home = folder.path().join("home");
-    let set = |value: &str| replicator(&home, &["secrets", "set", "token"], value);
+    let set = |value: &str| replicator(&home, &["secrets", "set", "token", "--app", "replicator-host"], value);
     let output = set("planted-value\n");
     assert_eq!(told(&output), (0, "", "Stored `token` under `replicator-host`, generation 1\n"));
     // The same value with another line end is the same value.
@@ -91,6 +91,9 @@ fn secret_goes_in_by_stdin_and_never_comes_out() {
     let (code, _, stderr) = told(&argument);
     assert!(code == 2 && !stderr.contains("planted"), "{stderr}");
     let list = replicator(&home, &["secrets", "list", "-o", "json"], "");
+    let nowhere = replicator(&home, &["secrets", "set", "other"], "planted-value");
+    let (code, _, stderr) = told(&nowhere);
+    assert!(code == 2 && stderr.contains("--fleet FILE") && stderr.contains("--app NAME"), "{stderr}");
     let rows: serde_json::Value = serde_json::from_str(told(&list).1).unwrap();
     assert_eq!((&rows[0]["name"], &rows[0]["generation"]), (&"token".into(), &1.into()));
     assert!(!told(&list).1.contains("planted"));
@@ -116,7 +119,7 @@ fn list_says_what_is_needed_and_not_set() {
 fn full_disk_under_stdout_is_an_error() {
     let folder = tempfile::tempdir().unwrap();
     let home = folder.path().join("home");
-    replicator(&home, &["secrets", "set", "token"], "planted-value");
+    replicator(&home, &["secrets", "set", "token", "--app", "replicator-host"], "planted-value");
     let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_replicator"));
     let output = command.args(["secrets", "list"]).env("REPLICATOR_HOME", &home).stdout(full).output().unwrap();

@@ -90,14 +90,20 @@ pub async fn run(command: Command, context: &Context) -> Result<Exit, Failure> {
 
 async fn set(args: SetArgs, context: &Context) -> Result<Exit, Failure> {
     let name = name(&args)?;
+    // With a name given, the files are not needed, and a fault in them is no reason to refuse a value.
+    let files = if args.store.app.is_some() { None } else { args.store.files()? };
+    if args.store.app.is_none() && files.is_none() {
+        // Under the default name no host might ever look for it, and nobody would be told.
+        return Err(Failure::usage(format!("no fleet file in this folder says for whom `{name}` is stored")).hint(
+            "run it where `clanker.yml` lies, or name that file with `--fleet FILE`, or the store with `--app NAME`",
+        ));
+    }
+    let app = args.store.app(files.as_ref())?;
     if std::io::stdin().is_terminal() {
         context.ui.say(format!("type the value of `{name}`, then Enter and Ctrl-D"));
     }
     let value = value(std::io::stdin())?;
     context.ui.hide(&value);
-    // With a name given, the files are not needed, and a fault in them is no reason to refuse a value.
-    let files = if args.store.app.is_some() { None } else { args.store.files()? };
-    let app = args.store.app(files.as_ref())?;
     let store = SecretStore::local(&context.home()?, &app)?;
     let outcome = store.set(&name, &value, state::now()).await?;
     match outcome {
