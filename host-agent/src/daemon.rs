@@ -138,12 +138,15 @@ pub async fn run<A: Applier>(parts: Parts<A>) -> Result<(), StartError> {
     let Ends { link, wakes, keeper } = link::ends(&membership.uid);
     let tasks = TaskTracker::new();
 
-    tasks.spawn(applying::keep_applying(
-        applier,
-        applying::Inputs { in_force, runtime_events, intervals: config.intervals.clone() },
-        (vitals.clone(), clock.clone()),
-        stop.clone(),
-    ));
+    applying::on_a_thread_of_its_own(
+        &tasks,
+        applying::keep_applying(
+            applier,
+            applying::Inputs { in_force, runtime_events, intervals: config.intervals.clone() },
+            (vitals.clone(), clock.clone()),
+            stop.clone(),
+        ),
+    );
     let receiver = receiving::Receiver {
         link: link.clone(),
         inbox,

@@ -49,7 +49,7 @@ pub(super) fn run(layout: &Layout) -> Result<(), Failure> {
     let applier = Arc::new(Executor::new(tools, Arc::clone(&clock)));
     let runtime = tokio::runtime::Runtime::new()
         .map_err(|error| Failure::message("could not start the agent's threads").caused_by(&error))?;
-    runtime.block_on(async {
+    let ended = runtime.block_on(async {
         let (happened, runtime_events) = mpsc::channel(16);
         let listening = tokio::spawn(listen(docker, membership.uid.to_string(), happened));
         let parts =
@@ -57,8 +57,10 @@ pub(super) fn run(layout: &Layout) -> Result<(), Failure> {
         let ended = daemon::run(parts).await;
         listening.abort();
         ended
-    })?;
-    Ok(())
+    });
+    // A step that did not come to its end in time is not waited for: the next start observes what it left.
+    runtime.shutdown_background();
+    Ok(ended?)
 }
 
 /// Opens the ledger; a damaged one is set aside, never overwritten, and a new one begins by saying so.

@@ -6,6 +6,7 @@ use std::time::Duration;
 use replicator_protocol::wire::event::{ApplyReported, Outcome, Trigger};
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 use super::schedule::{Due, Schedule};
 use super::{Applier, ApplyError, Depth};
@@ -33,6 +34,13 @@ enum Woken {
     Runtime,
     Time,
     Stop,
+}
+
+/// Applying reads, hashes and syncs files, each of which may take as long as the disk takes: what keeps the link, the
+/// heartbeat and the watchdog going must not wait for it, least of all on a machine of one processor.
+pub(super) fn on_a_thread_of_its_own(tasks: &TaskTracker, applying: impl Future<Output = ()> + Send + 'static) {
+    let here = tokio::runtime::Handle::current();
+    tasks.spawn_blocking(move || here.block_on(applying));
 }
 
 /// Applies and looks until `stop`, and ends at a safe point.

@@ -7,6 +7,7 @@ use replicator_protocol::wire::event::ResourceResult;
 
 use super::*;
 use crate::inbox::reference;
+use crate::reporter::Known;
 use crate::testing::declaration;
 
 /// A clock that stands still until it is set.
@@ -195,4 +196,55 @@ fn failed_and_skipped_resources_are_not_well() {
     assert!(!is_well(&with(Outcome::Failed)));
     assert!(!is_well(&with(Outcome::Skipped)));
     assert_eq!(summary(&with(Outcome::Kept)), "1 kept");
+}
+
+/// One that waits for a disk that does not answer: it holds its thread.
+struct Stuck(Mutex<std::sync::mpsc::Receiver<()>>);
+
+impl Applier for Stuck {
+    async fn apply(
+        &self,
+        _in_force: &InForce,
+        _trigger: Trigger,
+        _newer_waiting: super::super::NewerWaiting<'_>,
+    ) -> Result<ApplyReported, ApplyError> {
+        self.0.lock().unwrap().recv_timeout(Duration::from_secs(5)).unwrap();
+        Ok(ApplyReported { complete: true, ..ApplyReported::default() })
+    }
+
+    async fn look(
+        &self,
+        _in_force: &InForce,
+        _depth: Depth,
+        _newer_waiting: super::super::NewerWaiting<'_>,
+    ) -> Result<Option<ApplyReported>, ApplyError> {
+        Ok(None)
+    }
+}
+
+#[tokio::test]
+async fn apply_that_waits_for_the_disk_holds_up_nothing_else() {
+    let (answer, disk) = std::sync::mpsc::channel();
+    let (_declare, in_force) = watch::channel(in_force(1));
+    let (_runtime, runtime_events) = mpsc::channel(1);
+    let (vitals, stop, tasks) = (Vitals::default(), CancellationToken::new(), TaskTracker::new());
+    let inputs = Inputs { in_force, runtime_events, intervals: Intervals::default() };
+    let clock: Arc<dyn Clock> = Arc::new(Still::default());
+    let applying = keep_applying(Arc::new(Stuck(Mutex::new(disk))), inputs, (vitals.clone(), clock), stop.clone());
+    on_a_thread_of_its_own(&tasks, applying);
+    let known = async |is_so: fn(&Known) -> bool| {
+        let wait = async {
+            while !is_so(&vitals.known()) {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(10), wait).await.unwrap();
+    };
+    // This runtime has one thread. Were the apply on it, nothing would come to the line that lets it go on.
+    known(|known| known.seen.is_some()).await;
+    answer.send(()).unwrap();
+    known(|known| known.applied.is_some()).await;
+    stop.cancel();
+    tasks.close();
+    tokio::time::timeout(Duration::from_secs(5), tasks.wait()).await.unwrap();
 }
