@@ -130,7 +130,11 @@ impl<A: Applier> Task<A> {
             (Some(_), Woken::Runtime | Woken::Time | Woken::Stop, None) | (None, Woken::Stop, _) => {}
             (None, _, Some(Due::Retry)) => self.look(current, Depth::Full, newer_waiting).await,
             (None, _, Some(Due::Look(depth))) => self.look(current, depth, newer_waiting).await,
-            (None, Woken::Runtime, None) => self.look(current, Depth::Cheap, newer_waiting).await,
+            (None, Woken::Runtime, None) => {
+                if self.schedule.is_looked_at(self.clock.monotonic_time()) {
+                    self.look(current, Depth::Cheap, newer_waiting).await;
+                }
+            }
             (None, Woken::Declared | Woken::Time, None) => {}
         }
     }

@@ -6,6 +6,10 @@ use crate::config::{Intervals, jittered};
 /// Pauses before what failed is tried again, in seconds; after the last, the full look's interval holds.
 const RETRIES: [u64; 5] = [30, 60, 120, 240, 480];
 
+/// How long after a look that failed something that happens in the runtime brings on no other: it may be what that
+/// look itself did, and would do again.
+const QUIET: u64 = 30_000;
+
 /// What is due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Due {
@@ -23,12 +27,14 @@ pub(super) struct Schedule {
     full: u64,
     retry: Option<u64>,
     failures: usize,
+    /// When the last look ended, where it failed.
+    failed: Option<u64>,
 }
 
 impl Schedule {
     pub(super) fn new(intervals: Intervals, now: u64, random: u64) -> Self {
         let (cheap, full) = (after(intervals.cheap, now, random), after(intervals.full, now, random));
-        Self { intervals, cheap, full, retry: None, failures: 0 }
+        Self { intervals, cheap, full, retry: None, failures: 0, failed: None }
     }
 
     /// When something is due.
@@ -50,6 +56,7 @@ impl Schedule {
     /// An apply or a look of `depth` has ended; `well` where nothing of it failed.
     pub(super) fn ended(&mut self, depth: Depth, well: bool, (now, random): (u64, u64)) {
         self.cheap = after(self.intervals.cheap, now, random);
+        self.failed = (!well).then_some(now);
         match depth {
             // What a cheap look finds sound says nothing of what a full one found failing.
             Depth::Cheap if well => return,
@@ -62,6 +69,13 @@ impl Schedule {
             self.retry = RETRIES.get(self.failures).map(|pause| after(*pause, now, random));
             self.failures += 1;
         }
+    }
+
+    /// Something happened in the runtime: whether that is looked at now. If not, the next look comes sooner.
+    pub(super) fn is_looked_at(&mut self, now: u64) -> bool {
+        let quiet_until = self.failed.map_or(0, |at| at.saturating_add(QUIET));
+        self.cheap = self.cheap.min(quiet_until.max(now));
+        quiet_until <= now
     }
 
     /// Something newer is in force: what failed before says nothing of it.
@@ -104,6 +118,25 @@ mod tests {
         }
         let shortest = |seconds: u64| Some(seconds * 800);
         assert_eq!(pauses, [shortest(30), shortest(60), shortest(120), shortest(240), shortest(480), None]);
+    }
+
+    #[test]
+    fn what_happens_right_after_a_failed_look_is_looked_at_later() {
+        let mut schedule = schedule();
+        assert!(schedule.is_looked_at(1_000));
+        schedule.ended(Depth::Cheap, false, (1_000, 0));
+        assert!(!schedule.is_looked_at(1_500), "it may be what the look itself did");
+        assert_eq!((schedule.due(30_999), schedule.next()), (Some(Due::Retry), 25_000));
+        schedule.ended(Depth::Full, false, (25_000, 0));
+        assert!(!schedule.is_looked_at(25_500));
+        assert_eq!(
+            (schedule.next(), schedule.due(55_000)),
+            (55_000, Some(Due::Look(Depth::Cheap))),
+            "not a minute later"
+        );
+        assert!(schedule.is_looked_at(55_000));
+        schedule.ended(Depth::Cheap, true, (55_000, 0));
+        assert!(schedule.is_looked_at(55_500), "a sound one brings on nothing");
     }
 
     #[test]

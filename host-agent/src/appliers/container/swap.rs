@@ -81,13 +81,19 @@ impl Containers<'_> {
     }
 
     /// Starts the one again that serves in place of one that was `given_up`; what is declared is as failed as before.
-    pub(in crate::appliers) async fn start_again(&self, record: &Record, given_up: &Failure) -> Result<Done, Failure> {
+    pub(in crate::appliers) async fn start_again(&self, record: &Record, given_up: &Failure) -> Done {
         let docker = &self.tools.docker;
-        docker.stop(&record.runtime_id, bounds::STOP).await.map_err(runtime)?;
-        docker.start(&record.runtime_id).await.map_err(runtime)?;
-        let restored = self.await_running(&record.runtime_id).await?;
-        let failure = Failure { previous_restored: restored, ..given_up.clone() };
-        Ok(Done { failure: Some(failure), ..Done::well(record.clone()) })
+        let started = async {
+            docker.stop(&record.runtime_id, bounds::STOP).await.map_err(runtime)?;
+            docker.start(&record.runtime_id).await.map_err(runtime)?;
+            self.await_running(&record.runtime_id).await
+        };
+        let started: Result<bool, Failure> = started.await;
+        let failure = match started {
+            Ok(restored) => Failure { previous_restored: restored, ..given_up.clone() },
+            Err(second) => Failure { previous_restored: false, ..given_up.clone() }.with("roll_back", second.code),
+        };
+        Done { failure: Some(failure), ..Done::well(record.clone()) }
     }
 
     /// Everything that can be refused while the old one still serves.

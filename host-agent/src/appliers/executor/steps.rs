@@ -192,7 +192,7 @@ impl Walk<'_> {
             resource::Kind::Container(declared) => {
                 let step = &self.plan[at];
                 match (&step.given_up, self.ledger.applied.get(&step.id.to_string())) {
-                    (Some(failure), Some(known)) => Containers { tools }.start_again(&known.record, failure).await,
+                    (Some(failure), Some(known)) => Ok(Containers { tools }.start_again(&known.record, failure).await),
                     (Some(_) | None, _) => self.with_job(at, declared, Containers { tools }).await,
                 }
             }
