@@ -63,9 +63,10 @@ impl Schedule {
             Depth::Cheap => {}
             Depth::Full => self.full = after(self.intervals.full, now, random),
         }
+        let tried_again_anyway = depth == Depth::Cheap && self.retry.is_some_and(|at| now < at);
         if well {
             (self.retry, self.failures) = (None, 0);
-        } else {
+        } else if !tried_again_anyway {
             self.retry = RETRIES.get(self.failures).map(|pause| after(*pause, now, random));
             self.failures += 1;
         }
@@ -137,6 +138,19 @@ mod tests {
         assert!(schedule.is_looked_at(55_000));
         schedule.ended(Depth::Cheap, true, (55_000, 0));
         assert!(schedule.is_looked_at(55_500), "a sound one brings on nothing");
+    }
+
+    #[test]
+    fn cheap_looks_that_fail_use_up_no_pauses_before_the_retry_is_due() {
+        let mut schedule = schedule();
+        schedule.ended(Depth::Cheap, false, (0, 0));
+        for now in [5_000, 10_000, 15_000, 20_000, 23_999] {
+            // A runtime that is away wakes the agent every few seconds.
+            schedule.ended(Depth::Cheap, false, (now, 0));
+        }
+        assert_eq!(schedule.due(24_000), Some(Due::Retry));
+        schedule.ended(Depth::Full, false, (24_000, 0));
+        assert_eq!(schedule.retry, Some(24_000 + 48_000), "the second pause");
     }
 
     #[test]
