@@ -5,6 +5,7 @@
 mod faults {
     mod collected_events;
     mod cut_controller;
+    mod damaged_ledger;
     mod dockerd;
     mod killed_agent;
 }

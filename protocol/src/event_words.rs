@@ -37,6 +37,7 @@ kinds! {
     EnrolmentRefused = "enrolment-refused",
     LedgerRotated = "ledger-rotated",
     LedgerDropped = "ledger-dropped",
+    RecordRecovered = "record-recovered",
 }
 
 /// What became of a resource; `unknown` for a number of a newer agent.

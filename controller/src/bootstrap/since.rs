@@ -159,6 +159,7 @@ fn heard(event: HostEvent) -> Option<Heard> {
         | Body::LedgerSetAside(_)
         | Body::LedgerRotated(_)
         | Body::LedgerDropped(_)
+        | Body::RecordRecovered(_)
         | Body::ClockFault(_)
         | Body::OriginalKept(_)
         | Body::EnrolmentRefused(_) => None,

@@ -99,6 +99,7 @@ impl HostStatus {
                 | Body::LedgerSetAside(_)
                 | Body::LedgerRotated(_)
                 | Body::LedgerDropped(_)
+                | Body::RecordRecovered(_)
                 | Body::OriginalKept(_)
                 | Body::EnrolmentRefused(_),
             )

@@ -182,6 +182,7 @@ fn outcome(event: Event, at: Option<Position>, position: Position, sent: &Sent) 
         | Body::LedgerSetAside(_)
         | Body::LedgerRotated(_)
         | Body::LedgerDropped(_)
+        | Body::RecordRecovered(_)
         | Body::ClockFault(_)
         | Body::OriginalKept(_)
         | Body::EnrolmentRefused(_) => None,

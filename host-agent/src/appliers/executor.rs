@@ -1,5 +1,6 @@
 //! Carries a plan out: every step in the ledger before its effect and after it.
 
+mod after_loss;
 mod moving;
 mod observing;
 mod paths;
@@ -67,8 +68,11 @@ impl Executor {
         newer_waiting: NewerWaiting<'_>,
     ) -> Result<(ApplyReported, bool), ApplyError> {
         let begun = self.clock.monotonic_time();
-        let ledger = self.tools.ledger.state().resources;
+        let mut ledger = self.tools.ledger.state().resources;
         let resources = &in_force.declaration.resources;
+        if ledger.lost {
+            after_loss::assume_own(&self.tools, resources, Arc::make_mut(&mut ledger));
+        }
         if depth == Depth::Full {
             sweeping::sweep(&self.tools, resources, &ledger);
         }

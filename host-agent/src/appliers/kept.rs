@@ -20,6 +20,13 @@ impl Tools {
         Ok(name)
     }
 
+    /// Whether something of this content was found once, and kept.
+    pub(super) fn is_original(&self, content: &[u8]) -> bool {
+        let copy = self.layout.originals().join(hex::encode(self.digest("original", content)));
+        // Whoever cannot tell takes it for somebody else's.
+        !matches!(files::look(&copy), Ok(None))
+    }
+
     /// An original, with its owner and mode.
     pub(super) fn original(&self, name: &str) -> io::Result<Option<(Vec<u8>, files::Ownership)>> {
         let copy = self.layout.originals().join(name);

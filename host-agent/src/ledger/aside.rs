@@ -17,6 +17,7 @@ use super::error::OpenError;
 use super::lock::Hold;
 use super::log::{DATABASE, Head, Ledger, sync_folder};
 use super::reader::Reader;
+use super::salvage::salvage;
 use super::verify::Damage;
 use crate::clock::Clock;
 use crate::host::point::{Effect, Side, around, reach};
@@ -25,7 +26,7 @@ use crate::host::point::{Effect, Side, around, reach};
 const NEXT: &str = "ledger.next";
 
 /// As [`Ledger::open`]; a damaged ledger is set aside, never overwritten, and a new chain starts whose first event
-/// names the last good entry of the old one. Returns what was damaged, if anything was.
+/// names the last good entry of the old one, and whose next ones tell what is still known of what was applied. Returns what was damaged, if anything was.
 ///
 /// # Errors
 ///
@@ -55,6 +56,9 @@ fn set_aside(folder: &Path, who: (&HostUid, Arc<dyn Clock>), hold: &Hold, damage
         last_good_number: head.number,
         last_good_hash: Bytes::copy_from_slice(&head.hash.0),
     });
+    let database = folder.join(DATABASE);
+    let recovered = salvage(&database, who.0);
+    let first = std::iter::once(first).chain(recovered).collect();
     let next = folder.join(NEXT);
     let failed = |source| OpenError::file(&next, source);
     match fs::remove_dir_all(&next) {
@@ -64,7 +68,6 @@ fn set_aside(folder: &Path, who: (&HostUid, Arc<dyn Clock>), hold: &Hold, damage
     reach(Effect::LedgerMake, Side::Before).map_err(failed)?;
     drop(Ledger::open_at(next.clone(), who, hold.clone(), first)?);
     reach(Effect::LedgerMake, Side::After).map_err(failed)?;
-    let database = folder.join(DATABASE);
     around(Effect::LedgerSetAside, || (1_u32..).find_map(|number| put_away(&database, number)).unwrap_or(Ok(())))
         .map_err(|source| OpenError::file(&database, source))?;
     sync_folder(folder)?;

@@ -58,6 +58,8 @@ struct Kept {
     // 3 was used, and is not used again.
     #[prost(btree_map = "string, message", tag = "9")]
     loose: BTreeMap<String, KeptLoose>,
+    #[prost(bool, tag = "10")]
+    lost: bool,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
@@ -99,7 +101,7 @@ struct KeptReport {
 
 /// The bytes to keep of a state.
 pub(super) fn encode(state: &State) -> serde_json::Result<Vec<u8>> {
-    let Resources { applied, begun, loose, given_up, reported } = &*state.resources;
+    let Resources { applied, begun, loose, given_up, reported, lost } = &*state.resources;
     let kept = Kept {
         applied: applied.iter().map(|(name, applied)| (name.clone(), keep_applied(applied))).collect(),
         begun: begun.clone(),
@@ -118,13 +120,15 @@ pub(super) fn encode(state: &State) -> serde_json::Result<Vec<u8>> {
         status: serde_json::to_vec(&*state.status)?,
         applies: serde_json::to_vec(&*state.applies)?,
         dropped: state.dropped,
+        lost: *lost,
     };
     Ok(kept.encode_to_vec())
 }
 
 /// The state behind `bytes`; `None` where they are those of none.
 pub(super) fn decode(bytes: &[u8]) -> Option<State> {
-    let Kept { applied, begun, loose, given_up, reported, status, applies, dropped } = Kept::decode(bytes).ok()?;
+    let Kept { applied, begun, loose, given_up, reported, status, applies, dropped, lost } =
+        Kept::decode(bytes).ok()?;
     let resources = Resources {
         applied: applied
             .into_iter()
@@ -144,6 +148,7 @@ pub(super) fn decode(bytes: &[u8]) -> Option<State> {
             complete,
             failures: failures.chunks_exact(2).map(|pair| (pair[0].clone(), pair[1].clone())).collect(),
         }),
+        lost,
     };
     Some(State {
         resources: Arc::new(resources),
@@ -183,6 +188,7 @@ mod tests {
                 complete: true,
                 failures: vec![("m.d".to_owned(), "exited".to_owned())],
             }),
+            lost: true,
         };
         let mut state = State { dropped: 9, ..State::default() };
         let report = ApplyReported { complete: true, ..ApplyReported::default() };

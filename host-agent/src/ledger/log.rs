@@ -99,15 +99,15 @@ impl Ledger {
     /// As [`Ledger::open`].
     pub fn open_held(folder: &Path, who: (&HostUid, Arc<dyn Clock>), hold: Hold) -> Result<Self, OpenError> {
         aside::finish(folder)?;
-        Self::open_at(folder.join(DATABASE), who, hold, started())
+        Self::open_at(folder.join(DATABASE), who, hold, vec![started()])
     }
 
-    /// Opens the ledger whose files are in `database`; `first` is the first event of a new one.
+    /// Opens the ledger whose files are in `database`; `first` are the first events of a new one.
     pub(super) fn open_at(
         database: PathBuf,
         (host, clock): (&HostUid, Arc<dyn Clock>),
         hold: Hold,
-        first: Body,
+        first: Vec<Body>,
     ) -> Result<Self, OpenError> {
         make_folder(&database)?;
         sync_folder(database.parent().unwrap_or(&database))?;
@@ -143,7 +143,7 @@ impl Ledger {
             _hold: hold,
         };
         if number == 0 {
-            ledger.append(None, vec![first]).map_err(OpenError::First)?;
+            ledger.append(None, first).map_err(OpenError::First)?;
         }
         Ok(ledger)
     }

@@ -14,6 +14,7 @@ mod lock;
 mod log;
 pub mod projections;
 mod reader;
+mod salvage;
 mod schema;
 mod shared;
 mod state;

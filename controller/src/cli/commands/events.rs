@@ -243,6 +243,7 @@ fn says(body: &Body) -> String {
         Body::KeyringAccepted(body) => format!("version {}", body.version),
         Body::LedgerSetAside(body) => format!("{}; last good number {}", body.reason, body.last_good_number),
         Body::LedgerRotated(_) => "the first entry of a further file".to_owned(),
+        Body::RecordRecovered(body) => body.resource.clone(),
         Body::LedgerDropped(body) => format!("entries {} to {}, {} bytes", body.first, body.last, body.size),
         Body::ClockFault(body) => format!("{} ms off, by {}", body.offset, body.source),
         Body::OriginalKept(body) => format!("{} for {}", body.path, body.resource),

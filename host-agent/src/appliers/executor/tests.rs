@@ -21,6 +21,7 @@ use crate::keys::host_key::HostKeys;
 use crate::ledger::{Ledger, SharedLedger};
 use crate::testing;
 
+mod after_loss;
 mod faults;
 mod moves;
 

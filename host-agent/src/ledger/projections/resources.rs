@@ -51,6 +51,9 @@ pub struct Resources {
     pub given_up: BTreeMap<String, (DeclarationRef, Failure)>,
     /// The last report.
     pub reported: Option<Reported>,
+    /// The ledger before this one was damaged, and nothing was applied to its end since: there may be things of the
+    /// agent's own of which nothing is known.
+    pub lost: bool,
 }
 
 /// What a report said, as far as a later one could only repeat it.
@@ -119,7 +122,18 @@ impl super::Fold for Resources {
                 }
                 self.loose.retain(|_, loose| !loose.is_empty());
             }
+            Some(Body::LedgerSetAside(_)) => self.lost = true,
+            Some(Body::RecordRecovered(recovered)) => {
+                if !recovered.loose.is_empty() {
+                    self.loose.insert(recovered.resource.clone(), recovered.loose.clone());
+                }
+                let Some(record) = recovered.record.clone() else { return };
+                let place = recovered.place.and_then(|place| usize::try_from(place).ok());
+                let applied = Applied { record, since: event.number, place, before: recovered.before.clone() };
+                self.applied.insert(recovered.resource.clone(), applied);
+            }
             Some(Body::ApplyReported(report)) => {
+                self.lost &= !report.complete;
                 self.reported = Some(Reported::of(event.declaration.as_ref(), report));
                 for (place, result) in report.results.iter().enumerate() {
                     if let (Outcome::Changed | Outcome::Unchanged, Some(applied)) =
@@ -139,7 +153,6 @@ impl super::Fold for Resources {
                 | Body::Equivocation(_)
                 | Body::DriftFound(_)
                 | Body::KeyringAccepted(_)
-                | Body::LedgerSetAside(_)
                 | Body::LedgerRotated(_)
                 | Body::LedgerDropped(_)
                 | Body::ClockFault(_)
@@ -151,7 +164,8 @@ impl super::Fold for Resources {
 }
 
 impl Resources {
-    fn announce(&mut self, resource: &str, about: &Record) {
+    /// What may stand at a path of the agent's own from now on, until it is recorded.
+    pub fn announce(&mut self, resource: &str, about: &Record) {
         let loose = self.loose.entry(resource.to_owned()).or_default();
         loose
             .retain(|other| (&other.kind, &other.target, &other.digest) != (&about.kind, &about.target, &about.digest));

@@ -1,0 +1,44 @@
+//! After a damaged ledger: what stands as it is declared is taken for the agent's own, where no record speaks of it.
+//!
+//! What was found at a path before the agent wrote there is kept by its content, outside the ledger: what equals such
+//! an original is not taken for ours. See `docs/decisions/0008-after-a-damaged-ledger.md`.
+
+use std::path::Path;
+
+use replicator_protocol::resources::Resource;
+use replicator_protocol::wire::declaration::resource;
+use zeroize::Zeroizing;
+
+use super::super::applier::Tools;
+use super::super::directory::Directories;
+use super::super::file::Files;
+use crate::host::files::{self, FileType};
+use crate::ledger::projections::resources::Resources;
+
+/// Adds to `ledger`, which does not know of them, what a step on each declared file and folder leaves.
+pub(super) fn assume_own(tools: &Tools, declared: &[Resource], ledger: &mut Resources) {
+    for resource in declared {
+        let name = resource.id.to_string();
+        if ledger.applied.contains_key(&name) || ledger.loose.contains_key(&name) || was_found(tools, resource) {
+            continue;
+        }
+        let about = match &resource.body {
+            resource::Kind::File(file) => Files(tools).about(&resource.id, file),
+            resource::Kind::Directory(directory) => Directories::about(directory),
+            resource::Kind::Network(_) | resource::Kind::Container(_) => continue,
+        };
+        // Where it cannot be known, the step fails for the same reason.
+        if let Ok(about) = about {
+            ledger.announce(&name, &about);
+        }
+    }
+}
+
+/// Whether what stands there is what was once found there, or elsewhere, and kept.
+fn was_found(tools: &Tools, resource: &Resource) -> bool {
+    let path = Path::new(resource.target());
+    let is_file = matches!(files::look(path), Ok(Some(seen)) if seen.file_type == FileType::File);
+    resource.kind().has_path()
+        && is_file
+        && files::read(path).is_ok_and(|content| tools.is_original(&Zeroizing::new(content)))
+}
