@@ -5,6 +5,7 @@
 //! and what is told of it the reporter's.
 
 mod applying;
+mod listening;
 mod receiving;
 mod schedule;
 mod supervision;
@@ -30,6 +31,7 @@ use crate::ledger::{AppendError, SharedLedger};
 use crate::link::{self, Ends};
 use crate::reporter::{self, Vitals};
 
+pub use listening::{ASK_AGAIN, listen};
 pub use supervision::supervisor;
 
 /// How long the tasks have to reach a safe point once the agent is told to stop: longer than one stop and kill

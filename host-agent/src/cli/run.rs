@@ -1,7 +1,6 @@
 //! `run`: the agent itself, until it is told to stop.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use replicator_protocol::sealed_box::Recipient;
 use tokio::sync::mpsc;
@@ -11,18 +10,13 @@ use crate::appliers::Executor;
 use crate::appliers::applier::Tools;
 use crate::clock::{Clock, SystemClock};
 use crate::config::{Config, Layout};
-use crate::daemon::{self, Parts};
+use crate::daemon::{self, ASK_AGAIN, Parts, listen};
 use crate::host::docker::Docker;
 use crate::keys::digest_key::DigestKey;
 use crate::keys::host_key::HostKeys;
 use crate::keys::trusted::Trusted;
 use crate::keys::{Membership, Opener};
 use crate::ledger::{self, Ledger, SharedLedger};
-
-/// Pause before the runtime's events are asked for again, so that one that is down is not asked without end.
-const LISTEN_AGAIN: Duration = Duration::from_secs(5);
-/// An answer to the runtime's events that took less than this was no event.
-const AT_ONCE: Duration = Duration::from_millis(100);
 
 pub(super) fn run(layout: &Layout) -> Result<(), Failure> {
     let config = Config::load(layout)?;
@@ -51,7 +45,8 @@ pub(super) fn run(layout: &Layout) -> Result<(), Failure> {
         .map_err(|error| Failure::message("could not start the agent's threads").caused_by(&error))?;
     let ended = runtime.block_on(async {
         let (happened, runtime_events) = mpsc::channel(16);
-        let listening = tokio::spawn(listen(docker, membership.uid.to_string(), happened));
+        let (host, listener) = (membership.uid.to_string(), Arc::clone(&clock));
+        let listening = tokio::spawn(async move { listen(docker, host, &*listener, (happened, ASK_AGAIN)).await });
         let parts =
             Parts { applier, runtime_events, membership, keys, trusted, ledger, layout: layout.clone(), config, clock };
         let ended = daemon::run(parts).await;
@@ -70,20 +65,4 @@ fn open(layout: &Layout, membership: &Membership, clock: &Arc<dyn Clock>) -> Res
         tracing::error!(%damage, "the ledger was damaged and is set aside; a new one begins");
     }
     Ok(ledger)
-}
-
-/// Passes on that something happened to a container of ours.
-async fn listen(docker: Docker, host: String, happened: mpsc::Sender<()>) {
-    loop {
-        let asked = tokio::time::Instant::now();
-        docker.something_happened(&host).await;
-        if asked.elapsed() < AT_ONCE {
-            tokio::time::sleep(LISTEN_AGAIN).await;
-        }
-        match happened.try_send(()) {
-            // One that waits already says the same.
-            Ok(()) | Err(mpsc::error::TrySendError::Full(())) => {}
-            Err(mpsc::error::TrySendError::Closed(())) => return,
-        }
-    }
 }

@@ -127,17 +127,24 @@ impl Docker {
         bounded("ping", LOOK, self.client()?.ping()).await.map(drop)
     }
 
-    /// Ends once something happened to a container of `host`, or the runtime went away.
-    pub async fn something_happened(&self, host: &str) {
+    /// Calls `heard` for whatever happens to a container of `host`, from `since` (milliseconds since the Unix epoch)
+    /// on. Ends where that returns false, or the runtime goes away.
+    pub async fn each_event(&self, host: &str, since: u64, heard: impl Fn() -> bool) {
         use futures_util::StreamExt as _;
         let filters = std::collections::HashMap::from([
             ("type", vec!["container".to_owned()]),
             ("event", ["die", "stop", "destroy", "rename", "pause", "oom", "start"].map(str::to_owned).to_vec()),
             ("label", vec![format!("replicator.host={host}")]),
         ]);
-        let options = bollard::query_parameters::EventsOptionsBuilder::default().filters(&filters).build();
-        if let Ok(client) = self.client() {
-            let _ = Box::pin(client.events(Some(options))).next().await;
+        let since = format!("{}.{:03}", since / 1000, since % 1000);
+        let options =
+            bollard::query_parameters::EventsOptionsBuilder::default().filters(&filters).since(&since).build();
+        let Ok(client) = self.client() else { return };
+        let mut events = Box::pin(client.events(Some(options)));
+        while let Some(Ok(_)) = events.next().await {
+            if !heard() {
+                return;
+            }
         }
     }
 }
