@@ -190,6 +190,10 @@ impl Containers<'_> {
         match put_back {
             // Where nothing stood before, nothing was interrupted, and trying again interrupts nothing.
             Ok(_) if old.is_none() => failure,
+            // The runtime was away: that says nothing of what is declared, which is tried again when it is back.
+            Ok(restored) if failure.code == FailureCode::RuntimeUnreachable.as_str() => {
+                Failure { previous_restored: restored, ..failure }
+            }
             Ok(restored) => Failure { previous_restored: restored, ..failure }.with(INTERRUPTED, "yes"),
             Err(second) => failure.with("roll_back", second.code),
         }
