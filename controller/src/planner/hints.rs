@@ -27,6 +27,10 @@ const HINTS: &[(&str, &str)] = &[
     ("unhealthy", "see its last words above, and what its health check asks"),
     ("probe-failed", "see whether the program listens on the port that is declared"),
     ("input-failed", "see to what failed before it"),
+    (
+        "input-unreadable",
+        "see why the host cannot read that file: its disk, its size (at most 64 MiB), or what it lies on",
+    ),
     ("followed-missing", "see to what failed before it"),
     ("replacement-failed", "see to the container that takes the file in"),
     ("not-acknowledged", "agree to the loss on the host, or take the change back"),
