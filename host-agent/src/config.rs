@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::durable::{self, FileError};
 use crate::host::docker;
-use crate::ledger::Limits;
+use crate::ledger::{self, Limits};
 
 /// Least bytes of a file of the ledger: an empty one takes more than half of it.
 const FILE_MIN: u64 = 64 << 10;
@@ -106,13 +106,13 @@ impl Layout {
     /// The folder of the ledger's files.
     #[must_use]
     pub fn ledger_files(&self) -> PathBuf {
-        self.state().join("ledger")
+        self.state().join(ledger::DATABASE)
     }
 
     /// A new ledger that has not taken the place of a damaged one yet.
     #[must_use]
     pub fn ledger_next(&self) -> PathBuf {
-        self.state().join("ledger.next")
+        self.state().join(ledger::NEXT)
     }
 
     /// Answers folded from the ledger; may be deleted at any time.

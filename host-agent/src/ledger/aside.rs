@@ -22,8 +22,8 @@ use super::verify::Damage;
 use crate::clock::Clock;
 use crate::host::point::{Effect, Side, around, reach};
 
-/// Where a new ledger is made while the damaged one is still in its place.
-const NEXT: &str = "ledger.next";
+/// The folder, inside the agent's state folder, where a new ledger is made while the damaged one is in its place.
+pub const NEXT: &str = "ledger.next";
 
 /// As [`Ledger::open`]; a damaged ledger is set aside, never overwritten, and a new chain starts whose first event
 /// names the last good entry of the old one, and whose next ones tell what is still known of what was applied. Returns what was damaged, if anything was.

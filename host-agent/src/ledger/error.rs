@@ -63,7 +63,7 @@ pub enum OpenError {
     /// Another process writes it.
     #[error("another agent holds the ledger (lock file `{}`)", .0.display())]
     Locked(PathBuf),
-    /// Its chain or its file is damaged. It is left as it is: see [`super::set_aside`].
+    /// Its chain or its file is damaged. It is left as it is: see [`super::open_or_set_aside`].
     #[error("the ledger is damaged")]
     Damaged(#[source] Damage),
     /// It belongs to another host.

@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, OpenFlags};
 
+use super::error::StoreError;
+
 /// The file that begins with entry 1: all there is of a ledger that was never rotated.
 const FIRST: &str = "ledger.db";
 /// Stands behind the name of a file until it is whole.
@@ -38,15 +40,18 @@ impl LedgerFile {
     }
 
     /// Opens it for writing; it has to be there.
-    pub(super) fn open(&self) -> rusqlite::Result<Connection> {
-        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        Connection::open_with_flags(&self.path, flags)
+    pub(super) fn open(&self) -> Result<Connection, StoreError> {
+        self.open_with(OpenFlags::SQLITE_OPEN_READ_WRITE)
     }
 
     /// Opens it for reading; it has to be there.
-    pub(super) fn open_to_read(&self) -> rusqlite::Result<Connection> {
-        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        Connection::open_with_flags(&self.path, flags)
+    pub(super) fn open_to_read(&self) -> Result<Connection, StoreError> {
+        self.open_with(OpenFlags::SQLITE_OPEN_READ_ONLY)
+    }
+
+    fn open_with(&self, access: OpenFlags) -> Result<Connection, StoreError> {
+        let opened = Connection::open_with_flags(&self.path, access | OpenFlags::SQLITE_OPEN_NO_MUTEX);
+        opened.map_err(|source| StoreError::new(&self.path, source))
     }
 
     /// Bytes on disk.

@@ -13,7 +13,7 @@ use prost::Message as _;
 use replicator_protocol::ids::{Digest, HostUid};
 use replicator_protocol::wire::event::event::Body;
 use replicator_protocol::wire::event::{ChainStarted, DeclarationRef, Event};
-use rusqlite::{Connection, OptionalExtension as _, params};
+use rusqlite::Connection;
 
 use super::aside;
 use super::checkpoint::Checkpoint;
@@ -21,16 +21,17 @@ use super::error::{AppendError, OpenError, ReadError, StoreError, at};
 use super::files::{self, LedgerFile};
 use super::lock::Hold;
 use super::projections::Fold as _;
+use super::rows::{entries_after, hash_of, insert, put_settled, settled};
 use super::schema;
 use super::state::State;
-use super::verify::{Verified, kind_of};
+use super::verify::Verified;
 use crate::clock::Clock;
 
 pub use keeping::Limits;
 
 /// The folder of the ledger's files, inside the agent's state folder. They stand in a folder of their own so that
 /// one rename sets all of them aside: see `docs/decisions/0003-ledger-in-a-folder.md`.
-pub(super) const DATABASE: &str = "ledger";
+pub const DATABASE: &str = "ledger";
 
 /// One recorded event.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -210,8 +211,7 @@ impl Ledger {
         let left = |entries: &Vec<Entry>| limit.saturating_sub(u32::try_from(entries.len()).unwrap_or(u32::MAX));
         for (file, last) in self.closed_with_last() {
             if last > after && left(&entries) > 0 {
-                let connection = file.open().map_err(|source| StoreError::new(&file.path, source))?;
-                entries.extend(entries_after(&connection, after, left(&entries))?);
+                entries.extend(entries_after(&file.open()?, after, left(&entries))?);
             }
         }
         if left(&entries) > 0 {
@@ -253,9 +253,8 @@ impl Ledger {
 
     fn hash_of(&self, number: u64) -> Result<Option<Digest>, StoreError> {
         let oldest = self.closed.first().unwrap_or(&self.current);
-        let holder = self.closed_with_last().find(|(_, last)| number <= *last).map(|(file, _)| file);
-        let holder = holder.map(|file| file.open().map_err(|source| StoreError::new(&file.path, source)));
-        let opened = holder.transpose()?;
+        let holder = self.closed_with_last().find(|(_, last)| number <= *last);
+        let opened = holder.map(|(file, _)| file.open()).transpose()?;
         let connection = match &opened {
             Some(connection) => connection,
             None => self.connection()?,
@@ -314,58 +313,13 @@ impl Stamp {
     }
 }
 
-/// Writes one event behind `head`, and returns the head it makes.
-fn insert(connection: &Connection, head: Head, event: &Event) -> rusqlite::Result<Head> {
-    let payload = event.encode_to_vec();
-    let hash = Digest::of(&payload);
-    let kind = kind_of(event).unwrap_or_default();
-    connection
-        .prepare_cached(
-            "INSERT INTO events (number, wall_time, kind, payload, previous, hash) VALUES (?, ?, ?, ?, ?, ?)",
-        )?
-        .execute(params![event.number, event.wall_time, kind, payload, head.hash.0, hash.0])?;
-    Ok(Head { number: event.number, hash, ..head })
-}
-
-fn put_settled(connection: &Connection, chain: &[u8; 16], number: u64) -> rusqlite::Result<()> {
-    let update = "INSERT INTO settled (chain, number) VALUES (?, ?)
-        ON CONFLICT (chain) DO UPDATE SET number = excluded.number";
-    connection.execute(update, params![chain, number]).map(drop)
-}
-
-/// How far a collector's receipt reaches, as this file says.
-pub(super) fn settled(connection: &Connection) -> rusqlite::Result<u64> {
-    connection.query_row("SELECT coalesce(max(number), 0) FROM settled", [], |row| row.get(0))
-}
-
-/// Up to `limit` entries of this file after number `after`, in order.
-pub(super) fn entries_after(connection: &Connection, after: u64, limit: u32) -> Result<Vec<Entry>, StoreError> {
-    let read = || {
-        let query = "SELECT number, hash, payload FROM events WHERE number > ? ORDER BY number LIMIT ?";
-        let mut statement = connection.prepare_cached(query)?;
-        let entry = |row: &rusqlite::Row<'_>| {
-            let payload = Bytes::from(row.get::<_, Vec<u8>>(2)?);
-            Ok(Entry { number: row.get(0)?, hash: Digest(row.get(1)?), payload })
-        };
-        let rows = statement.query_map(params![after, limit], entry)?;
-        rows.collect::<rusqlite::Result<_>>()
-    };
-    read().map_err(at(connection))
-}
-
-/// The hash of entry `number`, where this file has it.
-pub(super) fn hash_of(connection: &Connection, number: u64) -> rusqlite::Result<Option<Digest>> {
-    let query = "SELECT hash FROM events WHERE number = ?";
-    connection.query_row(query, [number], |row| row.get(0).map(Digest)).optional()
-}
-
 /// The first event of a chain that nothing came before.
 fn started() -> Body {
     Body::ChainStarted(ChainStarted { agent_version: env!("CARGO_PKG_VERSION").to_owned() })
 }
 
 fn open_closed(file: &LedgerFile) -> Result<Connection, OpenError> {
-    let mut connection = file.open().map_err(|source| StoreError::new(&file.path, source))?;
+    let mut connection = file.open()?;
     schema::migrate(&mut connection)?;
     Ok(connection)
 }

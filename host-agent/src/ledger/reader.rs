@@ -8,7 +8,8 @@ use rusqlite::Connection;
 use super::checkpoint::{self, Checkpoint};
 use super::error::{ReadError, VerifyError, at};
 use super::files::{self, LedgerFile};
-use super::log::{DATABASE, Entry, entries_after, hash_of, settled};
+use super::log::{DATABASE, Entry};
+use super::rows::{entries_after, hash_of, settled};
 use super::state::State;
 use super::verify::Verified;
 
@@ -32,7 +33,7 @@ impl Reader {
                     Ok(connection) => open.push((file.clone(), connection)),
                     // The agent dropped it in between.
                     Err(_) if !file.path.exists() => break,
-                    Err(source) => return Err(super::error::StoreError::new(&file.path, source).into()),
+                    Err(error) => return Err(error.into()),
                 }
             }
             if open.len() == listed.len() {

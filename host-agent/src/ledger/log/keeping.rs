@@ -12,12 +12,13 @@ use replicator_protocol::wire::event::event::Body;
 use replicator_protocol::wire::event::{Event, LedgerDropped, LedgerRotated};
 use rusqlite::Connection;
 
-use super::{Head, Ledger, connect, insert, put_settled, sync_folder};
+use super::{Head, Ledger, connect, sync_folder};
 use crate::host::point::{Effect, Side, around, reach};
 use crate::ledger::checkpoint::{self, Checkpoint};
 use crate::ledger::error::{KeepError, StoreError, at};
 use crate::ledger::files::{self, LedgerFile};
 use crate::ledger::projections::Fold as _;
+use crate::ledger::rows::{insert, put_settled, settled};
 use crate::ledger::schema;
 
 /// How large a ledger and its files grow, in bytes.
@@ -91,7 +92,7 @@ impl Ledger {
         let rotated = LedgerRotated { checkpoint: Bytes::copy_from_slice(&Digest::of(&state).0) };
         let event = self.stamp(None).event(self.head, Body::LedgerRotated(rotated));
         let kept = Checkpoint { number: self.head.number, hash: self.head.hash, state };
-        let settled = crate::ledger::log::settled(self.connection()?).map_err(at::<KeepError>(self.connection()?))?;
+        let settled = settled(self.connection()?).map_err(at::<KeepError>(self.connection()?))?;
         let mut connection = Connection::open(path).map_err(|source| StoreError::new(path, source))?;
         schema::migrate(&mut connection)?;
         let fill = |connection: &mut Connection| {
