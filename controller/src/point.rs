@@ -165,6 +165,8 @@ mod tests {
     const PARTS: &[(&str, &str)] = &[
         // A command that is run by `enrol`.
         ("bootstrap/agent.rs", "command"),
+        // A file on its way, which `create` and `replace` have put in its place.
+        ("keys/files.rs", "place"),
         // It only reads.
         ("bootstrap/systemd.rs", "own_words"),
         // Within one transaction of `append`, `open` or `catch_up`.

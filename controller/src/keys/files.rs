@@ -1,9 +1,11 @@
 //! Files others may not read, written whole or not at all.
 
+use std::fs::File;
 use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
+use tempfile::{NamedTempFile, PersistError};
 use zeroize::Zeroizing;
 
 use crate::home::private_folder;
@@ -58,16 +60,8 @@ impl FileError {
 ///
 /// [`FileError`]; a file that was there is as it was.
 pub(super) fn create(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
-    let folder = path.parent().unwrap_or(Path::new("."));
-    private_folder(folder)?;
     // Whole or not at all: half a key could be neither read nor made again.
-    let written = tempfile::NamedTempFile::new_in(folder).and_then(|mut file| {
-        file.write_all(bytes)?;
-        file.as_file().sync_all()?;
-        file.persist_noclobber(path)?;
-        sync_folder(folder)
-    });
-    written.map_err(|source| FileError::system("make", path, source))?;
+    place("make", path, bytes, |file| file.persist_noclobber(path))?;
     point::behind(Effect::FileMake);
     Ok(())
 }
@@ -78,17 +72,27 @@ pub(super) fn create(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
 ///
 /// [`FileError`]; what was there is as it was.
 pub(super) fn replace(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
-    let folder = path.parent().unwrap_or(Path::new("."));
-    private_folder(folder)?;
-    let written = tempfile::NamedTempFile::new_in(folder).and_then(|mut file| {
-        file.write_all(bytes)?;
-        file.as_file().sync_all()?;
-        file.persist(path)?;
-        sync_folder(folder)
-    });
-    written.map_err(|source| FileError::system("write", path, source))?;
+    place("write", path, bytes, |file| file.persist(path))?;
     point::behind(Effect::FileReplace);
     Ok(())
+}
+
+/// Writes `bytes` beside `path`, 0600 and synced, and has `persist` put them there.
+fn place(
+    act: &'static str,
+    path: &Path,
+    bytes: &[u8],
+    persist: impl FnOnce(NamedTempFile) -> Result<File, PersistError>,
+) -> Result<(), FileError> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    private_folder(folder)?;
+    let written = NamedTempFile::new_in(folder).and_then(|mut file| {
+        file.write_all(bytes)?;
+        file.as_file().sync_all()?;
+        persist(file)?;
+        sync_folder(folder)
+    });
+    written.map_err(|source| FileError::system(act, path, source))
 }
 
 /// Removes the file `path`, where it is there.
@@ -109,7 +113,7 @@ pub(super) fn remove(path: &Path) -> Result<(), FileError> {
 
 /// Makes names in `folder` survive a power cut.
 pub(super) fn sync_folder(folder: &Path) -> std::io::Result<()> {
-    std::fs::File::open(folder)?.sync_all()
+    File::open(folder)?.sync_all()
 }
 
 /// Reads a file that only its owner may read; the bytes are overwritten when dropped.

@@ -62,6 +62,13 @@ fn number(path: &Path) -> Option<FileNumber> {
     std::fs::metadata(path).ok().map(|found| (found.dev(), found.ino()))
 }
 
+/// The path with `end` behind its name.
+fn with(path: &Path, end: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(end);
+    name.into()
+}
+
 /// Opens `path` to write, making it where it is absent.
 pub(super) fn open(path: &Path) -> Result<Opened, StoreError> {
     private_folder(path.parent().unwrap_or(Path::new(".")))?;
@@ -113,18 +120,11 @@ fn check(opened: &Opened, path: &Path) -> Result<(), StoreError> {
 /// Puts the database `path` aside, with what lies beside it; `now` is part of its new name, and nothing that lies
 /// there already is written over.
 fn put_aside(path: &Path, now: u64) -> Result<PathBuf, StoreError> {
-    let with = |end: &str| {
-        let mut name = path.as_os_str().to_owned();
-        name.push(end);
-        PathBuf::from(name)
-    };
-    let free = (0_u32..).map(|nth| with(&format!(".damaged-{now}.{nth}"))).find(|aside| !aside.exists());
-    let aside = free.unwrap_or_else(|| with(".damaged"));
+    let free = (0_u32..).map(|nth| with(path, &format!(".damaged-{now}.{nth}"))).find(|aside| !aside.exists());
+    let aside = free.unwrap_or_else(|| with(path, ".damaged"));
     let failed = |source| StoreError::Aside { path: path.to_owned(), source };
     for end in BESIDE {
-        let mut to = aside.as_os_str().to_owned();
-        to.push(end);
-        match std::fs::rename(with(end), to) {
+        match std::fs::rename(with(path, end), with(&aside, end)) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(failed(error)),
             Ok(()) | Err(_) => {}
         }
@@ -201,11 +201,10 @@ fn write_again(opened: &Opened, path: &Path) -> Result<(), StoreError> {
     private_folder(path.parent().unwrap_or(Path::new(".")))?;
     // What lies beside a removed database belongs to none, and would be taken for the new one's.
     for end in BESIDE {
-        let mut beside = path.as_os_str().to_owned();
-        beside.push(end);
+        let beside = with(path, end);
         match std::fs::remove_file(&beside) {
             Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
-                return Err(StoreError::Aside { path: beside.into(), source });
+                return Err(StoreError::Aside { path: beside, source });
             }
             Ok(()) | Err(_) => {}
         }
