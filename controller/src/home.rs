@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use replicator_protocol::ids::FleetName;
 
 use crate::point::{self, Effect};
+use crate::words;
 
 /// The controller's folder, readable by its owner only.
 #[derive(Debug, Clone)]
@@ -131,7 +132,7 @@ impl Home {
     pub fn choose(&self, context: Option<&FleetName>) -> Result<FleetName, HomeError> {
         let path = self.root.join("fleets");
         let names = self.fleets()?;
-        let listed = || names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+        let listed = || words::listed(&names);
         match (context, names.as_slice()) {
             (_, []) => Err(HomeError::NoFleet { path }),
             (Some(wanted), all) if all.contains(wanted) => Ok(wanted.clone()),

@@ -16,3 +16,4 @@ pub mod secrets;
 pub mod serve;
 pub mod spec;
 pub mod state;
+pub mod words;

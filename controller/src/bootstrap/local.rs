@@ -15,6 +15,7 @@ use crate::planner::Counts;
 use crate::publisher::{Publisher, accounts};
 use crate::state::event::Supervisor;
 use crate::state::{self, Event, History, Log, Status};
+use crate::words;
 
 /// This machine as a host of a fleet.
 pub struct Local<'a> {
@@ -73,7 +74,7 @@ impl Local<'_> {
             (self.say)(format!("`{}` was going down when that was cut off; it goes down first", self.host));
             let (_, left) = self.retire(agent, history).await?;
             if !left.is_empty() {
-                (self.say)(format!("`{}` could not be told to remove {}", self.host, listed(&left)));
+                (self.say)(format!("`{}` could not be told to remove {}", self.host, words::listed(&left)));
             }
         }
         let (mut history, uid) = self.defined(self.log.read().await?).await?;
@@ -213,10 +214,6 @@ impl Local<'_> {
         (self.say)(format!("Enrolled the agent as `{}` of the fleet `{}`", self.host, self.fleet));
         Ok(())
     }
-}
-
-fn listed(resources: &[ResourceId]) -> String {
-    resources.iter().map(|id| format!("`{id}`")).collect::<Vec<_>>().join(", ")
 }
 
 /// The agent where the log says it was set up, and what keeps it running there.

@@ -30,6 +30,7 @@ use crate::keys::admission::AdmissionError;
 use crate::publisher::PublishError;
 use crate::publisher::accounts::AccountsError;
 use crate::state::LogError;
+use crate::words;
 
 /// Why a host is not up; what was recorded stays, and the next run goes on from there.
 #[derive(Debug, thiserror::Error)]
@@ -193,16 +194,9 @@ pub enum BootstrapError {
 }
 
 fn issued(by: Option<&(String, u64)>) -> String {
-    by.map_or_else(
-        || ", issued by a controller with another log".into(),
-        |(by, at)| {
-            let time = i64::try_from(*at).ok().and_then(|at| jiff::Timestamp::from_millisecond(at).ok());
-            format!(
-                ", issued by {by}, {}",
-                time.map_or_else(|| "at an unknown time".into(), |time| format!("{time:.0}"))
-            )
-        },
-    )
+    let Some((by, at)) = by else { return ", issued by a controller with another log".into() };
+    let time = words::moment(*at).unwrap_or_else(|| "at an unknown time".into());
+    format!(", issued by {by}, {time}")
 }
 
 fn listed(fields: &std::collections::BTreeMap<String, String>) -> String {

@@ -10,6 +10,7 @@ use super::tls;
 use crate::home::FleetFolder;
 use crate::keys::accounts::{self, Member};
 use crate::keys::{KeysError, Settings};
+use crate::words;
 
 /// How long a connection may take to be there.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -136,7 +137,7 @@ fn addresses(settings: &Broker) -> Result<Vec<ServerAddr>, LinkError> {
 }
 
 fn failed(settings: &Broker, user: &'static str, source: async_nats::ConnectError) -> LinkError {
-    let urls = settings.urls.iter().map(|url| format!("`{url}`")).collect::<Vec<_>>().join(", ");
+    let urls = words::listed(&settings.urls);
     match source.kind() {
         ConnectErrorKind::AuthorizationViolation | ConnectErrorKind::Authentication => {
             LinkError::Denied { urls, user, source }

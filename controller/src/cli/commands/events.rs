@@ -16,6 +16,7 @@ use crate::keys::{Keyrings, certificates};
 use crate::serve::Store;
 use crate::serve::store::Stored;
 use crate::state;
+use crate::words;
 
 /// Events read at once.
 const PAGE: u32 = 500;
@@ -257,8 +258,7 @@ fn refused(code: &str, fields: &BTreeMap<String, String>) -> String {
 
 /// Milliseconds since the Unix epoch as a time, to the second.
 pub(super) fn moment(milliseconds: u64) -> String {
-    let at = i64::try_from(milliseconds).ok().and_then(|at| Timestamp::from_millisecond(at).ok());
-    at.map_or_else(|| "unknown".into(), |at| format!("{at:.0}"))
+    words::moment(milliseconds).unwrap_or_else(|| "unknown".into())
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use crate::bootstrap::{Down, Local, Request};
 use crate::cli::{Context, Exit, Failure};
 use crate::compiler::{Compiled, seal};
 use crate::state::Log;
+use crate::words;
 
 /// Arguments of `host down`.
 #[derive(Debug, clap::Args)]
@@ -62,7 +63,7 @@ pub async fn run(args: DownArgs, context: &Context) -> Result<Exit, Failure> {
                 ));
             }
             if !left.is_empty() {
-                let left = left.iter().map(|id| format!("`{id}`")).collect::<Vec<_>>().join(", ");
+                let left = words::listed(&left);
                 let says = format!("`{}` is retired, and this stays on the machine: {left}", args.host);
                 return Err(Failure::message(says).hint(
                     "its agent could not be started to remove it, as told above; remove it by hand: containers and \

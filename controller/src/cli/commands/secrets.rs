@@ -9,6 +9,7 @@ use replicator_protocol::secret::SecretBytes;
 use serde::Serialize;
 use zeroize::Zeroizing;
 
+use super::events::moment;
 use crate::cli::{Context, Exit, Failure};
 use crate::fleet::{self, FleetFile};
 use crate::secrets::{Kept, Need, SecretStore, Set};
@@ -182,14 +183,9 @@ fn rows(kept: Vec<Kept>, needs: &[Need]) -> Vec<Row> {
     for Kept { name, generation, set_at } in kept {
         let row = rows.entry(name.clone()).or_insert_with(|| empty(&name));
         row.generation = Some(generation.0);
-        row.set_at = Some(time(set_at));
+        row.set_at = Some(moment(set_at));
     }
     rows.into_values().collect()
-}
-
-fn time(milliseconds: u64) -> String {
-    let at = i64::try_from(milliseconds).ok().and_then(|at| jiff::Timestamp::from_millisecond(at).ok());
-    at.map_or_else(|| "unknown".into(), |at| format!("{at:.0}"))
 }
 
 #[cfg(test)]
