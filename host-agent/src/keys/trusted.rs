@@ -126,22 +126,25 @@ mod tests {
     use super::*;
     use crate::testing::{keyring_document, root_key};
 
-    #[test]
-    fn accepted_keyring_is_found_again_after_a_restart() {
+    /// A folder with the root document alone, that document, and who is believed by it.
+    fn pinned() -> (tempfile::TempDir, Bytes, Trusted) {
         let at = tempfile::tempdir().unwrap();
         let first = keyring_document(1, 1, root_key());
         Trusted::keep_all(at.path(), std::slice::from_ref(&first)).unwrap();
-        let mut trusted = Trusted::load(at.path(), Digest::of(&first)).unwrap();
+        let trusted = Trusted::load(at.path(), Digest::of(&first)).unwrap();
+        (at, first, trusted)
+    }
+
+    #[test]
+    fn accepted_keyring_is_found_again_after_a_restart() {
+        let (at, first, mut trusted) = pinned();
         trusted.accept_next(&keyring_document(2, 1, root_key())).unwrap();
         assert_eq!(Trusted::load(at.path(), Digest::of(&first)).unwrap().keyring().version(), 2);
     }
 
     #[test]
     fn keyring_out_of_order_is_refused_and_not_kept() {
-        let at = tempfile::tempdir().unwrap();
-        let first = keyring_document(1, 1, root_key());
-        Trusted::keep_all(at.path(), std::slice::from_ref(&first)).unwrap();
-        let mut trusted = Trusted::load(at.path(), Digest::of(&first)).unwrap();
+        let (at, _, mut trusted) = pinned();
         let refused = trusted.accept_next(&keyring_document(3, 1, root_key())).map(|_| ());
         assert!(matches!(refused, Err(TrustError::Refused(Refusal { code: Code::KeyringOutOfOrder, .. }))));
         assert_eq!(std::fs::read_dir(at.path()).unwrap().count(), 1);
@@ -149,10 +152,7 @@ mod tests {
 
     #[test]
     fn newer_keyrings_that_follow_count_and_others_are_put_aside() {
-        let at = tempfile::tempdir().unwrap();
-        let first = keyring_document(1, 1, root_key());
-        Trusted::keep_all(at.path(), std::slice::from_ref(&first)).unwrap();
-        let mut trusted = Trusted::load(at.path(), Digest::of(&first)).unwrap();
+        let (at, first, mut trusted) = pinned();
         trusted.accept_next(&keyring_document(2, 1, root_key())).unwrap();
         // Of no fleet, and beyond a gap: each would end a later walk.
         std::fs::write(at.path().join("keyring.3"), "none").unwrap();
