@@ -225,9 +225,11 @@ impl Situation<'_> {
             Some(Observed::Drifted(drift)) => drift.contains(&Drift::Word(word)),
             Some(Observed::Failing(_) | Observed::Unknown(_) | Observed::Refused(_)) | None => false,
         };
+        // Where nothing serves, trying again interrupts nothing.
         if found("gone") {
-            // Nothing serves, so that trying again interrupts nothing.
-        } else if found("stopped") {
+            return;
+        }
+        if found("stopped") {
             (step.action, step.given_up) = (Action::Change, Some(failure.clone()));
             step.reasons = vec![reason(ReasonCode::Drift, "stopped")];
         } else {

@@ -37,8 +37,7 @@ pub(super) fn assume_own(tools: &Tools, declared: &[Resource], ledger: &mut Reso
 /// Whether what stands there is what was once found there, or elsewhere, and kept.
 fn was_found(tools: &Tools, resource: &Resource) -> bool {
     let path = Path::new(resource.target());
-    let is_file = matches!(files::look(path), Ok(Some(seen)) if seen.file_type == FileType::File);
     resource.kind().has_path()
-        && is_file
+        && matches!(files::look(path), Ok(Some(seen)) if seen.file_type == FileType::File)
         && files::read(path).is_ok_and(|content| tools.is_original(&Zeroizing::new(content)))
 }

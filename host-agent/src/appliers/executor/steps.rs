@@ -110,8 +110,7 @@ impl Walk<'_> {
             progress.put(at, result(step, Outcome::Unchanged, String::new(), None));
             return Ok(());
         }
-        let skipped = if step.given_up.is_some() { None } else { self.skipped(progress, at).await };
-        let (result, record) = match skipped {
+        let (result, record) = match self.skipped(progress, at).await {
             Some(result) => (result, None),
             None => match self.change(at).await {
                 Ok(Done { record, note, failure, adopted }) => {
@@ -152,6 +151,10 @@ impl Walk<'_> {
     async fn skipped(&self, progress: &Progress, at: usize) -> Option<ResourceResult> {
         let step = &self.plan[at];
         let resource::Kind::Container(declared) = &self.in_force.declaration.resources[at].body else { return None };
+        // What serves in its place was made with other inputs: those that failed now do not concern it.
+        if step.given_up.is_some() {
+            return None;
+        }
         let inputs = &self.wanted[at].inputs;
         let resources = &self.in_force.declaration.resources;
         let failed =
