@@ -3,62 +3,49 @@
 //! A debug build reads `REPLICATOR_CUT`, written `EFFECT#N`: the process is killed behind the Nth time that effect is
 //! done; `any#N` counts all of them. A release build reads nothing.
 
-macro_rules! effects {
-    ($($name:ident = $code:literal,)*) => {
-        /// Everything the controller does that outlives it.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-        #[allow(missing_docs, reason = "each name says it")]
-        pub enum Effect { $($name,)* }
+use replicator_protocol::closed_list;
 
-        impl Effect {
-            /// Every effect.
-            pub const ALL: &[Self] = &[$(Self::$name),*];
-
-            /// Its name in `REPLICATOR_CUT`.
-            #[must_use]
-            pub fn as_str(self) -> &'static str {
-                match self { $(Self::$name => $code,)* }
-            }
-        }
-    };
-}
-
-effects! {
-    FolderMake = "folder.make",
-    FileMake = "file.make",
-    FileReplace = "file.replace",
-    FileRemove = "file.remove",
-    FleetDraft = "fleet.draft",
-    FleetPlace = "fleet.place",
-    DataKeyMake = "data-key.make",
-    ObjectCreate = "object.create",
-    AccountPush = "account.push",
-    AccountRemove = "account.remove",
-    StreamMake = "stream.make",
-    StreamUpdate = "stream.update",
-    ConsumerMake = "consumer.make",
-    MessagePublish = "message.publish",
-    BatchAcknowledge = "batch.acknowledge",
-    StoreOpen = "store.open",
-    StoreAside = "store.aside",
-    StoreAgain = "store.again",
-    BatchStore = "batch.store",
-    HeartbeatKeep = "heartbeat.keep",
-    FillKeep = "fill.keep",
-    ProjectionsMake = "projections.make",
-    ProjectionsFold = "projections.fold",
-    EnrolmentStart = "enrolment.start",
-    EnrolmentSend = "enrolment.send",
-    AgentLog = "agent.log",
-    AgentStart = "agent.start",
-    AgentNumber = "agent.number",
-    AgentEnd = "agent.end",
-    AgentAside = "agent.aside",
-    AgentForget = "agent.forget",
-    UnitWrite = "unit.write",
-    UnitRemove = "unit.remove",
-    Systemctl = "systemctl",
-    BrokerSignal = "broker.signal",
+closed_list! {
+    /// Everything the controller does that outlives it; its word is its name in `REPLICATOR_CUT`.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+    #[allow(missing_docs, reason = "each name says it")]
+    pub enum Effect {
+        FolderMake = "folder.make",
+        FileMake = "file.make",
+        FileReplace = "file.replace",
+        FileRemove = "file.remove",
+        FleetDraft = "fleet.draft",
+        FleetPlace = "fleet.place",
+        DataKeyMake = "data-key.make",
+        ObjectCreate = "object.create",
+        AccountPush = "account.push",
+        AccountRemove = "account.remove",
+        StreamMake = "stream.make",
+        StreamUpdate = "stream.update",
+        ConsumerMake = "consumer.make",
+        MessagePublish = "message.publish",
+        BatchAcknowledge = "batch.acknowledge",
+        StoreOpen = "store.open",
+        StoreAside = "store.aside",
+        StoreAgain = "store.again",
+        BatchStore = "batch.store",
+        HeartbeatKeep = "heartbeat.keep",
+        FillKeep = "fill.keep",
+        ProjectionsMake = "projections.make",
+        ProjectionsFold = "projections.fold",
+        EnrolmentStart = "enrolment.start",
+        EnrolmentSend = "enrolment.send",
+        AgentLog = "agent.log",
+        AgentStart = "agent.start",
+        AgentNumber = "agent.number",
+        AgentEnd = "agent.end",
+        AgentAside = "agent.aside",
+        AgentForget = "agent.forget",
+        UnitWrite = "unit.write",
+        UnitRemove = "unit.remove",
+        Systemctl = "systemctl",
+        BrokerSignal = "broker.signal",
+    }
 }
 
 /// Passes the point behind `effect`, which has just been done.

@@ -4,6 +4,7 @@
 //! clock, and nothing here prints.
 
 pub mod change;
+mod closed_list;
 pub mod declaration;
 #[cfg(test)]
 mod descriptors;

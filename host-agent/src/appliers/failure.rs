@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use replicator_protocol::closed_list;
 use replicator_protocol::refusal::Refusal;
 use replicator_protocol::wire::event::Failure;
 
@@ -11,80 +12,65 @@ use crate::host::docker::RuntimeError;
 /// Most output a failure carries, in characters: the last words of a container, and room for the runtime's.
 const OUTPUT_MAX: usize = 4600;
 
-macro_rules! codes {
-    ($($(#[$doc:meta])* $name:ident = $code:literal,)*) => {
-        /// The closed list. A code never changes its meaning.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-        pub enum FailureCode { $($(#[$doc])* $name,)* }
-
-        impl FailureCode {
-            /// Every code.
-            pub const ALL: &[Self] = &[$(Self::$name),*];
-
-            /// The stable code, as it stands in events.
-            #[must_use]
-            pub fn as_str(self) -> &'static str {
-                match self { $(Self::$name => $code,)* }
-            }
-        }
-    };
-}
-
-codes! {
-    /// The file system refused.
-    File = "file",
-    /// The folder to write in does not exist.
-    ParentMissing = "parent-missing",
-    /// A folder on the way is a link that somebody else could turn.
-    UnsafeParent = "unsafe-parent",
-    /// Something of another type stands there.
-    WrongType = "wrong-type",
-    /// There is no such login or group.
-    UnknownOwner = "unknown-owner",
-    /// A secret does not open here.
-    CannotOpen = "cannot-open",
-    /// What was read back is not what was written.
-    ReadBack = "read-back",
-    /// The container runtime could not say.
-    RuntimeUnreachable = "runtime-unreachable",
-    /// The container runtime did not answer in time.
-    RuntimeTimedOut = "runtime-timed-out",
-    /// The container runtime refused.
-    RuntimeRefused = "runtime-refused",
-    /// The machine holds no such image, and it is not one to fetch.
-    ImageMissing = "image-missing",
-    /// A path to be bound into the container does not exist.
-    BindMissing = "bind-missing",
-    /// A container or network of that name is there, and is not ours.
-    NameTaken = "name-taken",
-    /// Two networks have one name.
-    DuplicateNetwork = "duplicate-network",
-    /// A fixed address lies in no network that could be made.
-    SubnetTaken = "subnet-taken",
-    /// The container ended.
-    Exited = "exited",
-    /// The container starts and ends again and again.
-    Restarting = "restarting",
-    /// Its check fails, or did not pass in time.
-    Unhealthy = "unhealthy",
-    /// A probe was not answered as it demands.
-    ProbeFailed = "probe-failed",
-    /// A file it takes in could not be written.
-    InputFailed = "input-failed",
-    /// A file it takes in could not be read, so nobody can tell whether it is the one it was made with.
-    InputUnreadable = "input-unreadable",
-    /// The container whose network it shares is not there.
-    FollowedMissing = "followed-missing",
-    /// The replacement that takes this file in failed, so the content before is back.
-    ReplacementFailed = "replacement-failed",
-    /// The change loses data, and the operator has not agreed.
-    NotAcknowledged = "not-acknowledged",
-    /// It cannot be removed before what lies in it, or before another resource has taken its place.
-    RemovalWaits = "removal-waits",
-    /// The ledger could not be written, so nothing was changed.
-    NotRecorded = "not-recorded",
-    /// The policy of this host does not allow it.
-    Policy = "policy",
+closed_list! {
+    /// The closed list. A code never changes its meaning.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum FailureCode {
+        /// The file system refused.
+        File = "file",
+        /// The folder to write in does not exist.
+        ParentMissing = "parent-missing",
+        /// A folder on the way is a link that somebody else could turn.
+        UnsafeParent = "unsafe-parent",
+        /// Something of another type stands there.
+        WrongType = "wrong-type",
+        /// There is no such login or group.
+        UnknownOwner = "unknown-owner",
+        /// A secret does not open here.
+        CannotOpen = "cannot-open",
+        /// What was read back is not what was written.
+        ReadBack = "read-back",
+        /// The container runtime could not say.
+        RuntimeUnreachable = "runtime-unreachable",
+        /// The container runtime did not answer in time.
+        RuntimeTimedOut = "runtime-timed-out",
+        /// The container runtime refused.
+        RuntimeRefused = "runtime-refused",
+        /// The machine holds no such image, and it is not one to fetch.
+        ImageMissing = "image-missing",
+        /// A path to be bound into the container does not exist.
+        BindMissing = "bind-missing",
+        /// A container or network of that name is there, and is not ours.
+        NameTaken = "name-taken",
+        /// Two networks have one name.
+        DuplicateNetwork = "duplicate-network",
+        /// A fixed address lies in no network that could be made.
+        SubnetTaken = "subnet-taken",
+        /// The container ended.
+        Exited = "exited",
+        /// The container starts and ends again and again.
+        Restarting = "restarting",
+        /// Its check fails, or did not pass in time.
+        Unhealthy = "unhealthy",
+        /// A probe was not answered as it demands.
+        ProbeFailed = "probe-failed",
+        /// A file it takes in could not be written.
+        InputFailed = "input-failed",
+        /// A file it takes in could not be read, so nobody can tell whether it is the one it was made with.
+        InputUnreadable = "input-unreadable",
+        /// The container whose network it shares is not there.
+        FollowedMissing = "followed-missing",
+        /// The replacement that takes this file in failed, so the content before is back.
+        ReplacementFailed = "replacement-failed",
+        /// The change loses data, and the operator has not agreed.
+        NotAcknowledged = "not-acknowledged",
+        /// It cannot be removed before what lies in it, or before another resource has taken its place.
+        RemovalWaits = "removal-waits",
+        /// The ledger could not be written, so nothing was changed.
+        NotRecorded = "not-recorded",
+        /// The policy of this host does not allow it.
+        Policy = "policy",
+    }
 }
 
 /// A failure with nothing to add to its code.

@@ -5,49 +5,36 @@
 
 use std::io;
 
-macro_rules! effects {
-    ($($name:ident = $code:literal,)*) => {
-        /// Everything the agent does to a machine.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-        #[allow(missing_docs, reason = "each name says it")]
-        pub enum Effect { $($name,)* }
+use replicator_protocol::closed_list;
 
-        impl Effect {
-            /// Every effect.
-            pub const ALL: &[Self] = &[$(Self::$name),*];
-
-            /// Its name in `REPLICATOR_FAULT_POINT`.
-            #[must_use]
-            pub fn as_str(self) -> &'static str {
-                match self { $(Self::$name => $code,)* }
-            }
-        }
-    };
-}
-
-effects! {
-    FileWrite = "file.write",
-    FilePart = "file.part",
-    FileLink = "file.link",
-    FileOwn = "file.own",
-    FileRemove = "file.remove",
-    DirectoryMake = "directory.make",
-    DirectoryRemove = "directory.remove",
-    NetworkCreate = "network.create",
-    NetworkRemove = "network.remove",
-    ImagePull = "image.pull",
-    ContainerCreate = "container.create",
-    ContainerStart = "container.start",
-    ContainerStop = "container.stop",
-    ContainerRename = "container.rename",
-    ContainerRemove = "container.remove",
-    ContainerSignal = "container.signal",
-    OwnWrite = "own.write",
-    LedgerMake = "ledger.make",
-    LedgerRotate = "ledger.rotate",
-    LedgerDrop = "ledger.drop",
-    LedgerSetAside = "ledger.set-aside",
-    EventsPublish = "events.publish",
+closed_list! {
+    /// Everything the agent does to a machine; its word is its name in `REPLICATOR_FAULT_POINT`.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+    #[allow(missing_docs, reason = "each name says it")]
+    pub enum Effect {
+        FileWrite = "file.write",
+        FilePart = "file.part",
+        FileLink = "file.link",
+        FileOwn = "file.own",
+        FileRemove = "file.remove",
+        DirectoryMake = "directory.make",
+        DirectoryRemove = "directory.remove",
+        NetworkCreate = "network.create",
+        NetworkRemove = "network.remove",
+        ImagePull = "image.pull",
+        ContainerCreate = "container.create",
+        ContainerStart = "container.start",
+        ContainerStop = "container.stop",
+        ContainerRename = "container.rename",
+        ContainerRemove = "container.remove",
+        ContainerSignal = "container.signal",
+        OwnWrite = "own.write",
+        LedgerMake = "ledger.make",
+        LedgerRotate = "ledger.rotate",
+        LedgerDrop = "ledger.drop",
+        LedgerSetAside = "ledger.set-aside",
+        EventsPublish = "events.publish",
+    }
 }
 
 /// Which side of an effect.
