@@ -85,10 +85,13 @@ impl Verb {
             "up" => local.up(&agent, &self.request()?, false).await?.report.results,
             "up-again" => local.up(&agent, &self.request()?, true).await?.report.results,
             "converge" => local.converge(&self.request()?).await?.report.results,
-            "down" => match local.down(&agent, &Request { compiled: Compiled::nothing(), ..self.request()? }).await? {
-                Down::WasNotUp | Down::Gone { .. } => Vec::new(),
-                Down::Stays(applied) => applied.report.results,
-            },
+            "down" => {
+                let nothing = Request { compiled: Compiled::nothing(), ..self.request()? };
+                match local.down(&agent, &nothing, false).await? {
+                    Down::WasNotUp | Down::Gone { .. } => Vec::new(),
+                    Down::Stays(applied) => applied.report.results,
+                }
+            }
             other => bail!("`{other}` is no verb"),
         };
         ensure!(results.iter().all(|result| result.failure.is_none()), "{results:#?}");

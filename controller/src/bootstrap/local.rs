@@ -43,7 +43,7 @@ pub struct Applied {
 }
 
 /// How a host went down.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug)]
 pub enum Down {
     /// It was not up.
     WasNotUp,
@@ -53,9 +53,11 @@ pub enum Down {
     Gone {
         /// The last report, where it ever had a declaration.
         applied: Option<Applied>,
+        /// Why its agent is not known to have removed everything, where it was let go with that.
+        untold: Option<Box<BootstrapError>>,
         /// Where what the agent kept was put aside.
         aside: Option<PathBuf>,
-        /// What it was given and has still: nobody could tell its agent to remove it.
+        /// What it was given and, as far as is known, has still.
         left: Vec<ResourceId>,
     },
 }
@@ -102,13 +104,14 @@ impl Local<'_> {
         self.issue(&publisher, request).await
     }
 
-    /// Declares nothing, and with all of it removed ends the agent and retires the host. Where the agent cannot be
-    /// started, why is told, and the host is retired with what it has.
+    /// Declares nothing, and with all of it removed ends the agent and retires the host. With `abandon` it is retired
+    /// in any case, with whatever its agent did not remove.
     ///
     /// # Errors
     ///
-    /// [`BootstrapError`]; run it again, it goes on from there.
-    pub async fn down(&self, agent: &Agent, nothing: &Request) -> Result<Down, BootstrapError> {
+    /// [`BootstrapError::NotTold`] where the agent cannot be told: nothing was changed. Any other [`BootstrapError`]:
+    /// run it again, it goes on from there.
+    pub async fn down(&self, agent: &Agent, nothing: &Request, abandon: bool) -> Result<Down, BootstrapError> {
         let history = self.log.read().await?;
         let uid = match (history.state.status, &history.state.identity) {
             (Status::Defined | Status::Admitted | Status::Retiring, Some((_, uid))) => uid.clone(),
@@ -117,25 +120,37 @@ impl Local<'_> {
             }
         };
         demand_root()?;
-        let mut applied = None;
-        // Without its account it cannot be told; an earlier version removed that before it recorded anything.
-        let reachable = crate::keys::accounts::is_kept(self.folder, &uid)?;
-        if reachable && history.state.status == Status::Admitted && !history.state.issued.is_empty() {
-            let publisher = Publisher::connect(self.folder).await?;
-            let (agent, supervisor) = placed(agent, &history);
-            match supervisor::start(&agent, self.host, supervisor).await {
-                Ok(_) => {
-                    let last = self.issue(&publisher, nothing).await?;
-                    if !Counts::of(&last.report).is_well() {
-                        return Ok(Down::Stays(last));
-                    }
-                    applied = Some(last);
-                }
-                Err(error) => (self.say)(format!("The agent cannot be told to remove anything: {error}")),
+        let (mut applied, mut untold) = (None, None);
+        if history.state.status == Status::Admitted && !history.state.issued.is_empty() {
+            match self.emptied(agent, &history, &uid, nothing).await {
+                Ok(Some(last)) if !abandon && !Counts::of(&last.report).is_well() => return Ok(Down::Stays(last)),
+                Ok(last) => applied = last,
+                Err(error) if abandon => untold = Some(Box::new(error)),
+                Err(error) => return Err(error),
             }
         }
         let (aside, left) = self.retire(agent, self.log.read().await?).await?;
-        Ok(Down::Gone { applied, aside, left })
+        Ok(Down::Gone { applied, untold, aside, left })
+    }
+
+    /// Has the agent remove everything. `None` where it did already, and can be told nothing more.
+    async fn emptied(
+        &self,
+        agent: &Agent,
+        history: &History,
+        uid: &HostUid,
+        nothing: &Request,
+    ) -> Result<Option<Applied>, BootstrapError> {
+        let not_told = |why| BootstrapError::NotTold { host: self.host.clone(), why: Box::new(why) };
+        if !crate::keys::accounts::is_kept(self.folder, uid)? {
+            // An earlier version removed the account of a host that had nothing before it recorded anything.
+            let emptied = history.state.has_nothing();
+            return if emptied { Ok(None) } else { Err(not_told(BootstrapError::NoAccount)) };
+        }
+        let publisher = Publisher::connect(self.folder).await?;
+        let (agent, supervisor) = placed(agent, history);
+        supervisor::start(&agent, self.host, supervisor).await.map_err(not_told)?;
+        self.issue(&publisher, nothing).await.map(Some)
     }
 
     /// Ends the agent and the account of a host that has nothing any more, and records it: first that it begins, so

@@ -70,6 +70,18 @@ pub enum BootstrapError {
         /// Why.
         source: std::io::Error,
     },
+    /// The agent cannot be told to remove anything; nothing was changed.
+    #[error("the agent of `{host}` cannot be told to remove anything")]
+    NotTold {
+        /// The host.
+        host: HostId,
+        /// Why.
+        #[source]
+        why: Box<BootstrapError>,
+    },
+    /// The host cannot reach the broker.
+    #[error("the host has no account at the broker any more")]
+    NoAccount,
     /// The agent ended at once.
     #[error("the agent ended at once ({status}): `{last}`")]
     Ended {
@@ -218,6 +230,11 @@ impl BootstrapError {
             Self::NotRoot => "run it with `sudo`: the agent writes files and speaks with the container runtime".into(),
             Self::NoAgent { .. } => "name it with `--agent PATH`".into(),
             Self::Start { path, .. } => format!("see that `{}` is a program for this machine", path.display()),
+            Self::NotTold { host, .. } => format!(
+                "nothing was changed; mend that, or set the agent up anew with `replicator host up {host} --again`, then \
+                 run it again; where neither can be, `--abandon` retires the host and leaves on the machine what it has"
+            ),
+            Self::NoAccount => "give it one with `replicator host up`".into(),
             Self::Ended { log, .. } => format!(
                 "see to that, or have the agent set up anew with `replicator host up --again`; more in `{}`",
                 log.display()

@@ -175,6 +175,12 @@ impl HostState {
         })
     }
 
+    /// Whether nothing is left of what was ever declared: the last declaration was reported on, and had nothing.
+    pub fn has_nothing(&self) -> bool {
+        let last = self.last_issued().map(|issued| issued.position);
+        self.known.is_empty() && last == self.reported.as_ref().map(|reported| reported.position)
+    }
+
     fn after_issue(mut self, entry: &Entry) -> Result<Self, Illegal> {
         let Event::DeclarationIssued { position, hash, intent_hash, plan_id, envelope } = &entry.event else {
             return Ok(self);

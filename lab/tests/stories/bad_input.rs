@@ -86,6 +86,16 @@ async fn up_with(fleet: &Fleet, more: &[&str]) -> Said {
     fleet.replicator(&[&arguments[..], more].concat()).await.unwrap()
 }
 
+async fn down_with(fleet: &Fleet, more: &[&str]) -> Said {
+    fleet.replicator(&[&["host", "down", &fleet.host][..], more].concat()).await.unwrap()
+}
+
+/// How many entries the host's log has.
+fn log_entries(fleet: &Fleet) -> usize {
+    let log = fleet.broker.home.state().join(&fleet.host).join(&fleet.host).join("log");
+    std::fs::read_dir(log).unwrap().count()
+}
+
 /// Everything is as it was before somebody did something wrong.
 async fn nothing_lost(what: &str, fleet: &Fleet, before: &BTreeMap<String, String>) {
     assert_eq!(fleet.containers().unwrap(), *before, "{what}");
@@ -194,11 +204,18 @@ async fn agent_that_cannot_start_is_told_set_up_anew_or_let_go() {
     nothing_lost("set up anew", &fleet, &before).await;
     goes_on("set up anew", &fleet).await;
 
-    // And for good: it goes as far as it can, and says what stays.
+    // And for good: nothing is changed over it, however often; only the operator's word lets go, and says what stays.
     fleet.stop_agent().await.unwrap();
     std::fs::write(state.join("trust/membership.json"), "{").unwrap();
-    let said = fleet.host("down").await.unwrap();
-    told(&said, 1, &["cannot be told", "membership.json", "is retired", "`pod.ada.web`", "remove it by hand"]);
+    let entries = log_entries(&fleet);
+    told(&fleet.host("down").await.unwrap(), 1, &["cannot be told", "membership.json", "--again", "--abandon"]);
+    assert_eq!(log_entries(&fleet), entries, "something was recorded");
+    nothing_lost("down without an agent", &fleet, &before).await;
+    let said = down_with(&fleet, &["--abandon"]).await;
+    assert_eq!(said.code, 0, "{said:?}");
+    for expected in ["membership.json", "Retired", "`pod.ada.web`", "remove it by hand"] {
+        assert!(said.stderr.contains(expected), "`{expected}` is not said: {said:?}");
+    }
     assert_eq!(fleet.containers().unwrap(), before, "what stays is as it was");
     assert!(!state.exists(), "the agent is gone");
     let kept = std::fs::read_dir(fleet.agent_root().join("var/lib")).unwrap().flatten().next().unwrap();

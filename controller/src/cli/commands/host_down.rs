@@ -22,6 +22,11 @@ pub struct DownArgs {
     agent: AgentArgs,
     #[command(flatten)]
     wait: Wait,
+    /// Retire the host even where its agent cannot be told, or fails, to remove what it was given. All of that stays
+    /// on the machine and goes on running: containers, networks, files with their secrets. Nobody looks after it any
+    /// more, and it is removed by hand.
+    #[arg(long)]
+    abandon: bool,
 }
 
 /// Runs it.
@@ -42,19 +47,23 @@ pub async fn run(args: DownArgs, context: &Context) -> Result<Exit, Failure> {
         spec_revision: String::new(),
         timeout: args.wait.bound(),
     };
-    match local.down(&agent, &nothing).await? {
+    match local.down(&agent, &nothing, args.abandon).await? {
         Down::WasNotUp => {
             context.ui.say(format!("`{}` is not up; nothing was done", args.host));
             Ok(Exit::Done)
         }
         Down::Stays(applied) => {
             host::show(context, &args.host, None, &applied)?;
-            Err(Failure::message(format!("`{}` stays up: not everything of it could be removed", args.host))
-                .hint("see to what failed above, then run the command again"))
+            Err(Failure::message(format!("`{}` stays up: not everything of it could be removed", args.host)).hint(
+                "see to what failed above, then run the command again; `--abandon` retires the host with what is left",
+            ))
         }
-        Down::Gone { applied, aside, left } => {
+        Down::Gone { applied, untold, aside, left } => {
             if let Some(applied) = &applied {
                 host::show(context, &args.host, None, applied)?;
+            }
+            if let Some(untold) = untold {
+                context.ui.warn(Failure::error(&*untold).rest());
             }
             if let Some(aside) = aside {
                 context.ui.warn(format!(
@@ -63,11 +72,10 @@ pub async fn run(args: DownArgs, context: &Context) -> Result<Exit, Failure> {
                 ));
             }
             if !left.is_empty() {
-                let left = words::listed(&left);
-                let says = format!("`{}` is retired, and this stays on the machine: {left}", args.host);
-                return Err(Failure::message(says).hint(
-                    "its agent could not be started to remove it, as told above; remove it by hand: containers and \
-                     networks have the host's name as their prefix",
+                context.ui.warn(format!(
+                    "this stays on the machine, and nobody looks after it: {}; remove it by hand: containers and \
+                     networks have the host's `namePrefix` before their names",
+                    words::listed(&left)
                 ));
             }
             context.ui.say(format!("Retired `{}`", args.host));
