@@ -1,5 +1,6 @@
 //! The agent on this machine: where it lies, and how what it kept is removed.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
@@ -35,6 +36,11 @@ impl Agent {
             Ok(binary) if binary.is_file() => Ok(Self { binary, root: root.to_owned() }),
             Ok(_) | Err(_) => Err(BootstrapError::NoAgent { path: binary }),
         }
+    }
+
+    /// What its program is called, in whatever folder it lies.
+    pub(super) fn program(&self) -> &OsStr {
+        self.binary.file_name().unwrap_or(OsStr::new(NAME))
     }
 
     /// The folder of what it keeps.

@@ -54,7 +54,7 @@ pub(super) async fn stop(agent: &Agent) -> Result<(), BootstrapError> {
 /// before that.
 fn running(agent: &Agent) -> Option<Process> {
     let arguments = [OsStr::new("--root"), agent.root.as_os_str(), OsStr::new("run")];
-    Process::read(&agent.pid_file()).or_else(|| Process::with_arguments(&arguments))
+    Process::read(&agent.pid_file()).or_else(|| Process::running(agent.program(), &arguments))
 }
 
 /// Keeps the number of `process`, unless it is kept.

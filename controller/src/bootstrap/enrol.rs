@@ -37,7 +37,7 @@ pub(super) async fn others_ended(agent: &Agent) -> Result<(), BootstrapError> {
         root.into_iter().chain(last.iter().map(OsStr::new)).collect::<Vec<_>>()
     });
     let gone = async {
-        while all.iter().any(|arguments| Process::with_arguments(arguments).is_some()) {
+        while all.iter().any(|arguments| Process::running(agent.program(), arguments).is_some()) {
             tokio::time::sleep(LOOK).await;
         }
     };
