@@ -4,11 +4,12 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
-use replicator_protocol::ids::HostUid;
+use replicator_protocol::ids::{HostId, HostUid};
 use tokio::process::Command;
 
-use super::BootstrapError;
+use super::{BootstrapError, supervisor};
 use crate::point::{self, Effect};
+use crate::state::event::Supervisor;
 
 /// The agent's program, and the name of its folders.
 const NAME: &str = "replicator-host-agent";
@@ -29,13 +30,35 @@ impl Agent {
     ///
     /// [`BootstrapError::NoAgent`].
     pub fn find(binary: Option<&Path>, root: &Path) -> Result<Self, BootstrapError> {
-        let own = std::env::current_exe().ok().and_then(|path| Some(path.parent()?.join(NAME)));
-        let binary = binary.map(Path::to_owned).or(own).unwrap_or_else(|| PathBuf::from(NAME));
+        let binary = binary.map_or_else(beside, Path::to_owned);
         let absolute = std::fs::canonicalize(&binary);
         match absolute {
             Ok(binary) if binary.is_file() => Ok(Self { binary, root: root.to_owned() }),
             Ok(_) | Err(_) => Err(BootstrapError::NoAgent { path: binary }),
         }
+    }
+
+    /// The agent as it was set up under `root`: the program that is known there, else the one beside this program.
+    /// That one need not exist: an agent that runs needs it no more.
+    pub fn set_up(root: &Path, host: &HostId, supervisor: Supervisor) -> Self {
+        let agent = Self { binary: beside(), root: root.to_owned() };
+        let known = supervisor::program(&agent, host, supervisor);
+        Self { binary: known.unwrap_or(agent.binary), root: agent.root }
+    }
+
+    /// Demands that its program is there, to be started.
+    ///
+    /// # Errors
+    ///
+    /// [`BootstrapError::NoAgent`].
+    pub(super) fn demand_program(&self) -> Result<(), BootstrapError> {
+        if self.binary.is_file() { Ok(()) } else { Err(BootstrapError::NoAgent { path: self.binary.clone() }) }
+    }
+
+    /// Whether all of its paths lie under `root`, however that one is spelled.
+    pub(super) fn is_under(&self, root: &Path) -> bool {
+        let real = |path: &Path| std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        real(&self.root) == real(root)
     }
 
     /// What its program is called, in whatever folder it lies.
@@ -107,6 +130,12 @@ impl Agent {
         let _ = std::fs::remove_dir(&etc);
         Ok(aside.exists().then_some(aside))
     }
+}
+
+/// Where the program lies unless anybody says otherwise: beside this one.
+fn beside() -> PathBuf {
+    let own = std::env::current_exe().ok();
+    own.and_then(|path| Some(path.parent()?.join(NAME))).unwrap_or_else(|| PathBuf::from(NAME))
 }
 
 fn put_aside(state: &Path, aside: &Path) -> Result<(), BootstrapError> {

@@ -3,6 +3,7 @@
 use std::ffi::OsStr;
 use std::fs::File;
 use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::PathBuf;
 use std::process::{Child, Stdio};
 use std::time::Duration;
 
@@ -27,6 +28,7 @@ pub(super) async fn start(agent: &Agent) -> Result<Started, BootstrapError> {
         keep(agent, process)?;
         return Ok(Started::Already);
     }
+    agent.demand_program()?;
     private_folder(&agent.state())?;
     let log = append_to_log(agent)?;
     let errors = log.try_clone();
@@ -48,6 +50,11 @@ pub(super) async fn start(agent: &Agent) -> Result<Started, BootstrapError> {
 pub(super) async fn stop(agent: &Agent) -> Result<(), BootstrapError> {
     let Some(process) = running(agent) else { return Ok(()) };
     if process.end().await { Ok(()) } else { Err(BootstrapError::StillRuns { pid: process.pid() }) }
+}
+
+/// The program it runs now.
+pub(super) fn program(agent: &Agent) -> Option<PathBuf> {
+    running(agent)?.program()
 }
 
 /// The process it runs as: the one whose number was kept, else one that was started by somebody who was cut off

@@ -70,8 +70,9 @@ impl Local<'_> {
     /// [`BootstrapError`]; run it again, it goes on from there.
     pub async fn up(&self, agent: &Agent, request: &Request, again: bool) -> Result<Applied, BootstrapError> {
         demand_root()?;
-        let publisher = Publisher::connect(self.folder).await?;
         let history = self.log.read().await?;
+        self.demand_same_root(agent, &history)?;
+        let publisher = Publisher::connect(self.folder).await?;
         if history.state.status == Status::Retiring {
             (self.say)(format!("`{}` was going down when that was cut off; it goes down first", self.host));
             let (_, left) = self.retire(agent, history).await?;
@@ -92,6 +93,17 @@ impl Local<'_> {
             Started::Already => {}
         }
         self.issue(&publisher, request).await
+    }
+
+    /// An agent elsewhere would be a second one for the same host.
+    fn demand_same_root(&self, agent: &Agent, history: &History) -> Result<(), BootstrapError> {
+        match &history.state.agent {
+            Some((_, have)) if history.state.status == Status::Admitted && !agent.is_under(have) => {
+                let (host, got, have) = (self.host.clone(), agent.root.clone(), have.clone());
+                Err(BootstrapError::OtherRoot { host, got, have })
+            }
+            Some(_) | None => Ok(()),
+        }
     }
 
     /// Declares what the host should be.

@@ -146,6 +146,16 @@ pub enum BootstrapError {
         /// Its own.
         have: FleetName,
     },
+    /// The host's agent lives elsewhere on this machine.
+    #[error("the agent of `{host}` is set up under `{}` (got `{}`)", have.display(), got.display())]
+    OtherRoot {
+        /// The host.
+        host: HostId,
+        /// The folder asked for.
+        got: PathBuf,
+        /// Its own.
+        have: PathBuf,
+    },
     /// There is nothing to converge.
     #[error("`{host}` is not up: it is {status}")]
     NotUp {
@@ -230,10 +240,17 @@ impl BootstrapError {
             Self::NotRoot => "run it with `sudo`: the agent writes files and speaks with the container runtime".into(),
             Self::NoAgent { .. } => "name it with `--agent PATH`".into(),
             Self::Start { path, .. } => format!("see that `{}` is a program for this machine", path.display()),
-            Self::NotTold { host, .. } => format!(
-                "nothing was changed; mend that, or set the agent up anew with `replicator host up {host} --again`, then \
-                 run it again; where neither can be, `--abandon` retires the host and leaves on the machine what it has"
-            ),
+            Self::NotTold { host, why } => {
+                let mend = if matches!(**why, Self::NoAgent { .. }) {
+                    "name it with `--agent PATH`".into()
+                } else {
+                    format!("mend that, or set the agent up anew with `replicator host up {host} --again`")
+                };
+                format!(
+                    "nothing was changed; {mend}, then run it again; where that cannot be, `--abandon` retires the \
+                     host and leaves on the machine what it has"
+                )
+            }
             Self::NoAccount => "give it one with `replicator host up`".into(),
             Self::Ended { log, .. } => format!(
                 "see to that, or have the agent set up anew with `replicator host up --again`; more in `{}`",
@@ -254,6 +271,10 @@ impl BootstrapError {
             }
             Self::File { path, .. } => format!("check who owns `{}` and whether the disk is full", path.display()),
             Self::OtherFleet { have, .. } => format!("use `--context {have}`"),
+            Self::OtherRoot { have, .. } => format!(
+                "leave `--agent-root` away, or write `--agent-root {}`; to move the agent, take the host down first",
+                have.display()
+            ),
             Self::NotUp { host, .. } => format!("run `replicator host up {host}`"),
             Self::Refused { code, .. } => {
                 let known = replicator_protocol::refusal::Code::ALL.iter().find(|known| known.as_str() == code.as_str());

@@ -54,6 +54,11 @@ impl Process {
         numbers.find_map(|pid| Self::of(pid).filter(|_| is_ours(pid) && runs(pid, program, arguments)))
     }
 
+    /// The program it runs; of one that was replaced since, where that one lay.
+    pub(super) fn program(self) -> Option<PathBuf> {
+        program(self.pid)
+    }
+
     /// Names the process in a file.
     pub(super) fn keep(self, file: &Path) -> std::io::Result<()> {
         let beside: PathBuf = file.with_extension("new");
@@ -103,7 +108,6 @@ fn runs(pid: i32, program_name: &OsStr, arguments: &[&OsStr]) -> bool {
     as_asked && program(pid).is_some_and(|path| path.file_name() == Some(program_name))
 }
 
-/// The program a process runs; of one that was replaced since, where that one lay.
 fn program(pid: i32) -> Option<PathBuf> {
     let path = std::fs::read_link(format!("/proc/{pid}/exe")).ok()?;
     let bytes = path.as_os_str().as_bytes();
@@ -177,7 +181,7 @@ mod tests {
         assert_eq!(found(), Some(process));
         std::fs::remove_file(&program).unwrap();
         assert_eq!(found(), Some(process), "its program was replaced");
-        assert_eq!(super::program(process.pid), Some(program));
+        assert_eq!(process.program(), Some(program));
         let mut others = other.map(|(other, _)| other);
         for child in [&mut stranger, &mut longer, &mut agent].into_iter().chain(others.as_mut()) {
             child.kill().unwrap();

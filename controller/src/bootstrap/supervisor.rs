@@ -1,6 +1,6 @@
 //! What keeps the agent running on this machine: systemd, or nothing but itself.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use replicator_protocol::ids::HostId;
 
@@ -20,6 +20,14 @@ pub enum Started {
 /// What keeps agents running on this machine.
 pub fn of_this_machine() -> Supervisor {
     if Path::new("/run/systemd/system").is_dir() { Supervisor::Systemd } else { Supervisor::Detached }
+}
+
+/// The program that `agent` was set up with, where that is known: the one of its unit, or the one that runs.
+pub(super) fn program(agent: &Agent, host: &HostId, under: Supervisor) -> Option<PathBuf> {
+    match under {
+        Supervisor::Systemd => systemd::program(agent, host),
+        Supervisor::Detached => detached::program(agent),
+    }
 }
 
 /// Starts `agent`, unless it runs.

@@ -1,6 +1,6 @@
 //! The agent as a unit of systemd.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use replicator_protocol::ids::HostId;
@@ -29,8 +29,25 @@ fn path(agent: &Agent, host: &HostId) -> PathBuf {
     PathBuf::from(UNITS).join(name(agent, host))
 }
 
+fn quoted(path: &Path) -> String {
+    let path = path.display().to_string();
+    format!("\"{}\"", path.replace('\\', "\\\\").replace('"', "\\\"").replace('%', "%%"))
+}
+
+/// What stands between the quotes of the first word of `ExecStart=`.
+fn program_of(unit: &str) -> Option<PathBuf> {
+    let mut rest = unit.lines().find_map(|line| line.strip_prefix("ExecStart=\""))?.chars();
+    let mut path = String::new();
+    loop {
+        match rest.next()? {
+            '"' => return Some(path.into()),
+            '\\' | '%' => path.push(rest.next()?),
+            other => path.push(other),
+        }
+    }
+}
+
 fn text(agent: &Agent, host: &HostId) -> String {
-    let quoted = |path: &std::path::Path| path.display().to_string().replace('%', "%%").replace('"', "\\\"");
     format!(
         "[Unit]\n\
          Description=Replicator host agent ({host})\n\
@@ -39,7 +56,7 @@ fn text(agent: &Agent, host: &HostId) -> String {
          \n\
          [Service]\n\
          Type=notify\n\
-         ExecStart=\"{}\" --root \"{}\" run\n\
+         ExecStart={} --root {} run\n\
          Restart=always\n\
          RestartSec=2\n\
          WatchdogSec=60\n\
@@ -57,12 +74,18 @@ fn text(agent: &Agent, host: &HostId) -> String {
     )
 }
 
+/// The program its unit names.
+pub(super) fn program(agent: &Agent, host: &HostId) -> Option<PathBuf> {
+    program_of(&std::fs::read_to_string(path(agent, host)).ok()?)
+}
+
 pub(super) async fn start(agent: &Agent, host: &HostId) -> Result<Started, BootstrapError> {
     let (name, path, text) = (name(agent, host), path(agent, host), text(agent, host));
     let written = std::fs::read_to_string(&path).is_ok_and(|there| there == text);
     if written && systemctl(&["is-active", "--quiet", &name]).await.is_ok() {
         return Ok(Started::Already);
     }
+    agent.demand_program()?;
     std::fs::write(&path, text).map_err(|source| BootstrapError::File { act: "write", path, source })?;
     point::behind(Effect::UnitWrite);
     systemctl(&["daemon-reload"]).await?;
@@ -123,5 +146,15 @@ mod tests {
         assert_eq!(name(&at("/"), &host), "replicator-host-agent.service");
         assert_eq!(name(&at("/srv/a"), &host), "replicator-host-agent-acme.service");
         assert!(text(&at("/srv/a"), &host).contains("ExecStart=\"/opt/a b/agent\" --root \"/srv/a\" run\n"));
+    }
+
+    #[test]
+    fn unit_tells_which_program_it_was_written_for() {
+        let host = HostId::parse("acme").unwrap();
+        for binary in ["/opt/a b/agent", "/opt/100%/\"new\"/back\\slash", "/opt/ä"] {
+            let agent = Agent { binary: binary.into(), root: "/".into() };
+            assert_eq!(program_of(&text(&agent, &host)), Some(agent.binary));
+        }
+        assert_eq!(program_of("[Service]\nExecStart=/bin/sleep 1\n"), None);
     }
 }

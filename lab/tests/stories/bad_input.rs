@@ -81,9 +81,11 @@ async fn up_with(fleet: &Fleet, more: &[&str]) -> Said {
     let (distribution, agent, root) =
         (distribution(), binary("replicator-host-agent").unwrap(), fleet.agent_root().display().to_string());
     let agent = agent.display().to_string();
-    let arguments =
-        ["host", "up", &fleet.host, "--distribution", &distribution, "--agent", &agent, "--agent-root", &root];
-    fleet.replicator(&[&arguments[..], more].concat()).await.unwrap()
+    let arguments = ["host", "up", &fleet.host, "--distribution", &distribution, "--agent", &agent];
+    // The first time it is set up; from then on where it is set up is known.
+    let root = ["--agent-root", &root];
+    let root = if more.is_empty() { &root[..] } else { &[] };
+    fleet.replicator(&[&arguments[..], root, more].concat()).await.unwrap()
 }
 
 async fn down_with(fleet: &Fleet, more: &[&str]) -> Said {
@@ -204,8 +206,17 @@ async fn agent_that_cannot_start_is_told_set_up_anew_or_let_go() {
     nothing_lost("set up anew", &fleet, &before).await;
     goes_on("set up anew", &fleet).await;
 
-    // And for good: nothing is changed over it, however often; only the operator's word lets go, and says what stays.
+    // Elsewhere there is another agent: none is set up beside the one that runs.
+    let elsewhere = fleet.file("elsewhere").display().to_string();
+    let said = up_with(&fleet, &["--agent-root", &elsewhere]).await;
+    told(&said, 1, &["is set up under", &fleet.agent_root().display().to_string(), "--agent-root"]);
+    assert!(!Path::new(&elsewhere).exists());
+
+    // A controller without the agent's program beside it cannot start the agent.
     fleet.stop_agent().await.unwrap();
+    told(&alone(&fleet, &["host", "down", &fleet.host]), 1, &["there is no agent at", "--agent PATH"]);
+
+    // And for good: nothing is changed over it, however often; only the operator's word lets go, and says what stays.
     std::fs::write(state.join("trust/membership.json"), "{").unwrap();
     let entries = log_entries(&fleet);
     told(&fleet.host("down").await.unwrap(), 1, &["cannot be told", "membership.json", "--again", "--abandon"]);
@@ -281,7 +292,9 @@ async fn machine_that_cannot_is_told_and_can_later() {
     assert!(fleet.fetch(fleet.name(), "/").await.unwrap().body.starts_with("servus "));
     fleet.agent(&["ledger", "verify"]).await.unwrap().done().unwrap();
     goes_on("no room for the ledger", &fleet).await;
-    fleet.host("down").await.unwrap().done().unwrap();
+
+    // The agent runs: it is told by a controller that has no program of it.
+    alone(&fleet, &["host", "down", &fleet.host]).done().unwrap();
 }
 
 #[tokio::test]
@@ -366,6 +379,17 @@ fn run(fleet: &Fleet, mut command: Command) -> Said {
     command.current_dir(fleet.file(""));
     command.env("REPLICATOR_HOME", fleet.broker.home.root()).env("NO_COLOR", "1").stdin(Stdio::null());
     said(command)
+}
+
+/// Runs a controller that has no agent beside it.
+fn alone(fleet: &Fleet, arguments: &[&str]) -> Said {
+    let program = fleet.file("replicator");
+    if !program.exists() {
+        std::fs::copy(binary("replicator").unwrap(), &program).unwrap();
+    }
+    let mut command = Command::new(program);
+    command.args(arguments);
+    run(fleet, command)
 }
 
 fn said(mut command: Command) -> Said {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use replicator_protocol::ids::{Digest, FleetName, HostId, SecretName};
 
 use super::{host_converge, host_down, host_list, host_show, host_up};
-use crate::bootstrap::{Agent, Applied, Request, images};
+use crate::bootstrap::{Agent, Applied, Request, images, supervisor};
 use crate::cli::{Context, Exit, Failure};
 use crate::compiler::{self, Compiled, Distribution, HeldSecret, Image, Wanted, seal};
 use crate::fleet::{self, FleetFile};
@@ -15,6 +15,7 @@ use crate::planner::{ReportData, Unwell, report_text};
 use crate::secrets::SecretStore;
 use crate::spec::names::ImageRef;
 use crate::spec::{self, HostSpec};
+use crate::state::HostState;
 
 /// What can be done with hosts.
 #[derive(Debug, clap::Subcommand)]
@@ -63,24 +64,42 @@ impl Wait {
 /// The agent on this machine.
 #[derive(Debug, Clone, clap::Args)]
 pub struct AgentArgs {
-    /// The agent's program [default: `replicator-host-agent` beside this one].
+    /// The agent's program [default: `replicator-host-agent` beside this one; to end one, the one it was set up with].
     #[arg(long, value_name = "PATH")]
     agent: Option<PathBuf>,
-    /// Move all of the agent's files under DIR: several agents fit on one machine.
-    #[arg(long, value_name = "DIR", default_value = "/")]
-    agent_root: PathBuf,
+    /// Move all of the agent's files under DIR: several agents fit on one machine [default: where the host's agent is
+    /// set up, else `/`].
+    #[arg(long, value_name = "DIR")]
+    agent_root: Option<PathBuf>,
 }
 
 impl AgentArgs {
-    /// Finds it.
+    /// Finds it, to be set up for a host of which `state` is known.
     ///
     /// # Errors
     ///
     /// The [`Failure`] to show where it is not there.
-    pub fn find(&self) -> Result<Agent, Failure> {
-        let root = std::path::absolute(&self.agent_root)
-            .map_err(|source| Failure::usage("cannot use `--agent-root`").caused_by(source))?;
-        Ok(Agent::find(self.agent.as_deref(), &root)?)
+    pub fn find(&self, state: &HostState) -> Result<Agent, Failure> {
+        Ok(Agent::find(self.agent.as_deref(), &self.root(state)?)?)
+    }
+
+    /// The agent of `host` as it was set up, to be ended; a program that is not named need not be there.
+    ///
+    /// # Errors
+    ///
+    /// The [`Failure`] to show where the one that is named is not there.
+    pub fn set_up(&self, host: &HostId, state: &HostState) -> Result<Agent, Failure> {
+        match &state.agent {
+            Some((supervisor, root)) if self.agent.is_none() => Ok(Agent::set_up(root, host, *supervisor)),
+            Some(_) => self.find(state),
+            None => Ok(Agent::set_up(&self.root(state)?, host, supervisor::of_this_machine())),
+        }
+    }
+
+    fn root(&self, state: &HostState) -> Result<PathBuf, Failure> {
+        let used = state.agent.as_ref().map(|(_, root)| root.as_path());
+        let root = self.agent_root.as_deref().or(used).unwrap_or(Path::new("/"));
+        std::path::absolute(root).map_err(|source| Failure::usage("cannot use `--agent-root`").caused_by(source))
     }
 }
 

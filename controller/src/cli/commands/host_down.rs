@@ -37,8 +37,8 @@ pub struct DownArgs {
 pub async fn run(args: DownArgs, context: &Context) -> Result<Exit, Failure> {
     let (home, (fleet, folder)) = (context.home()?, context.fleet()?);
     let inputs = Inputs::read(Some(&args.host), &args.files)?;
-    let agent = args.agent.find()?;
     let log = Log::local(&home, &inputs.spec.state.app, &args.host)?;
+    let agent = args.agent.set_up(&args.host, &log.read().await?.state)?;
     let say = |line: String| context.ui.say(line);
     let local = Local { fleet: &fleet, folder: &folder, home: &home, host: &args.host, log, say: &say };
     let nothing = Request {

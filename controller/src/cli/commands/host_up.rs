@@ -36,9 +36,9 @@ pub async fn run(args: UpArgs, context: &Context) -> Result<Exit, Failure> {
     demand_root()?;
     let (home, (fleet, folder)) = (context.home()?, context.fleet()?);
     let inputs = Inputs::read(Some(&args.host), &args.files)?;
-    let agent = args.agent.find()?;
-    let ready = Ready::new(context, &fleet, &inputs).await?;
     let log = Log::local(&home, &inputs.spec.state.app, &args.host)?;
+    let agent = args.agent.find(&log.read().await?.state)?;
+    let ready = Ready::new(context, &fleet, &inputs).await?;
     let say = |line: String| context.ui.say(line);
     let local = Local { fleet: &fleet, folder: &folder, home: &home, host: &args.host, log, say: &say };
     let (wanted, places) = (ready.wanted.clone(), ready.compiled.places.clone());
