@@ -1,6 +1,7 @@
 //! The controller: reads host specs and fleet files, compiles, seals, signs and publishes declarations,
 //! and collects what hosts report.
 
+pub mod beside;
 pub mod bootstrap;
 pub mod cli;
 pub mod compiler;

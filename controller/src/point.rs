@@ -128,8 +128,10 @@ mod tests {
         "File::options(",
         "DirBuilder::new(",
         "NamedTempFile::new",
+        "tempfile_in(",
         "tempdir_in(",
         ".persist",
+        "Beside::write",
         "Command::new(",
         ".spawn()",
         "kill_process(",
@@ -152,6 +154,10 @@ mod tests {
     const PARTS: &[(&str, &str)] = &[
         // A command that is run by `enrol`.
         ("bootstrap/agent.rs", "command"),
+        // A file on its way, and its way: whoever uses them says what it is.
+        ("beside.rs", "write"),
+        ("beside.rs", "replace"),
+        ("beside.rs", "place"),
         // A file on its way, which `create` and `replace` have put in its place.
         ("keys/files.rs", "place"),
         // It only reads.

@@ -145,8 +145,20 @@ impl Layout {
     ///
     /// [`FileError`] names the folder that could not be made.
     pub fn make_folders(&self) -> Result<(), FileError> {
-        let folders = [self.etc(), self.state(), self.run(), self.keys(), self.trust(), self.declarations()];
-        folders.iter().try_for_each(|folder| durable::folder(folder))
+        self.folders().iter().try_for_each(|folder| durable::folder(folder))
+    }
+
+    /// Removes from the folders what writes of an agent that died have left. Only for the one that holds the ledger.
+    ///
+    /// # Errors
+    ///
+    /// [`FileError`]; some may be left.
+    pub fn sweep(&self) -> Result<(), FileError> {
+        self.folders().iter().try_for_each(|folder| durable::sweep(folder))
+    }
+
+    fn folders(&self) -> [PathBuf; 6] {
+        [self.etc(), self.state(), self.run(), self.keys(), self.trust(), self.declarations()]
     }
 }
 

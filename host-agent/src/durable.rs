@@ -3,6 +3,7 @@
 //! Bytes come in; a file that holds either the old bytes or the new ones, never a mixture, comes out. It knows
 //! nothing of what is declared: files of a declaration are the appliers' business.
 
+use std::ffi::OsStr;
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
@@ -30,6 +31,11 @@ impl FileError {
     }
 }
 
+/// What a file is called until it is in its place; letters and digits follow.
+const NEW: &str = ".new-";
+/// How many of them.
+const RANDOM: usize = 6;
+
 /// Puts `bytes` at `path` with `mode`, replacing what stood there in one step.
 ///
 /// Bytes and name are on disk when this returns.
@@ -40,7 +46,7 @@ impl FileError {
 pub fn replace(path: &Path, bytes: &[u8], mode: u32) -> Result<(), FileError> {
     let folder = path.parent().unwrap_or(Path::new("/"));
     let write = || -> io::Result<()> {
-        let mut beside = tempfile::Builder::new().prefix(".new-").tempfile_in(folder)?;
+        let mut beside = tempfile::Builder::new().prefix(NEW).rand_bytes(RANDOM).tempfile_in(folder)?;
         beside.write_all(bytes)?;
         beside.as_file().set_permissions(fs::Permissions::from_mode(mode))?;
         beside.as_file().sync_all()?;
@@ -48,6 +54,27 @@ pub fn replace(path: &Path, bytes: &[u8], mode: u32) -> Result<(), FileError> {
         File::open(folder)?.sync_all()
     };
     around(Effect::OwnWrite, write).map_err(|source| FileError::new("write", path, source))
+}
+
+/// Removes from `folder` what writes that were cut off left: it may hold a key. Only for the one process that writes
+/// there, before it does.
+///
+/// # Errors
+///
+/// [`FileError`]; some may be left.
+pub fn sweep(folder: &Path) -> Result<(), FileError> {
+    let entries = fs::read_dir(folder).map_err(|source| FileError::new("read the folder", folder, source))?;
+    for entry in entries.flatten().filter(|entry| is_left(&entry.file_name())) {
+        let path = entry.path();
+        around(Effect::FileRemove, || fs::remove_file(&path))
+            .map_err(|source| FileError::new("remove", &path, source))?;
+    }
+    Ok(())
+}
+
+fn is_left(name: &OsStr) -> bool {
+    let random = name.to_str().and_then(|name| name.strip_prefix(NEW)).unwrap_or_default();
+    random.len() == RANDOM && random.bytes().all(|byte| byte.is_ascii_alphanumeric())
 }
 
 /// Reads `path`; `None` where there is no such file.
@@ -90,6 +117,18 @@ mod tests {
         assert_eq!(read(&path).unwrap().unwrap(), b"new");
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
         assert_eq!(fs::read_dir(at.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn what_a_cut_off_write_left_is_swept_and_nothing_else() {
+        let at = tempfile::tempdir().unwrap();
+        for name in [".new-aB3xYz", ".new-notes.txt", "key"] {
+            fs::write(at.path().join(name), "").unwrap();
+        }
+        sweep(at.path()).unwrap();
+        let mut left: Vec<_> = fs::read_dir(at.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        left.sort();
+        assert_eq!(left, [".new-notes.txt", "key"]);
     }
 
     #[test]

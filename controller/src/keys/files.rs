@@ -1,13 +1,12 @@
 //! Files others may not read, written whole or not at all.
 
 use std::fs::File;
-use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-use tempfile::{NamedTempFile, PersistError};
 use zeroize::Zeroizing;
 
+use crate::beside::Beside;
 use crate::home::private_folder;
 use crate::point::{self, Effect};
 
@@ -61,7 +60,7 @@ impl FileError {
 /// [`FileError`]; a file that was there is as it was.
 pub(super) fn create(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
     // Whole or not at all: half a key could be neither read nor made again.
-    place("make", path, bytes, |file| file.persist_noclobber(path))?;
+    place("make", path, bytes, |file| file.place(path))?;
     point::behind(Effect::FileMake);
     Ok(())
 }
@@ -72,27 +71,20 @@ pub(super) fn create(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
 ///
 /// [`FileError`]; what was there is as it was.
 pub(super) fn replace(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
-    place("write", path, bytes, |file| file.persist(path))?;
+    place("write", path, bytes, |file| file.replace(path))?;
     point::behind(Effect::FileReplace);
     Ok(())
 }
 
-/// Writes `bytes` beside `path`, 0600 and synced, and has `persist` put them there.
+/// Writes `bytes` beside `path`, 0600 and synced, and has `put` put them there.
 fn place(
     act: &'static str,
     path: &Path,
     bytes: &[u8],
-    persist: impl FnOnce(NamedTempFile) -> Result<File, PersistError>,
+    put: impl FnOnce(Beside) -> std::io::Result<()>,
 ) -> Result<(), FileError> {
-    let folder = path.parent().unwrap_or(Path::new("."));
-    private_folder(folder)?;
-    let written = NamedTempFile::new_in(folder).and_then(|mut file| {
-        file.write_all(bytes)?;
-        file.as_file().sync_all()?;
-        persist(file)?;
-        sync_folder(folder)
-    });
-    written.map_err(|source| FileError::system(act, path, source))
+    private_folder(path.parent().unwrap_or(Path::new(".")))?;
+    Beside::write(path, bytes).and_then(put).map_err(|source| FileError::system(act, path, source))
 }
 
 /// Removes the file `path`, where it is there.

@@ -3,7 +3,6 @@
 //! XChaCha20-Poly1305 with a random nonce; the associated data is the object's path, so that an object copied
 //! to another place does not open. The key lies beside what gets backed up, never inside it.
 
-use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,6 +11,7 @@ use chacha20poly1305::aead::{Aead as _, KeyInit as _, Payload};
 use chacha20poly1305::{XChaCha20Poly1305, XNonce};
 use zeroize::Zeroizing;
 
+use crate::beside::Beside;
 use crate::home::Home;
 use crate::point::{self, Effect};
 
@@ -188,18 +188,13 @@ impl DataKey {
 
 /// Written beside, synced, then linked: a second controller finds the whole key or none.
 fn make_once(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
-    let folder = path.parent().unwrap_or_else(|| Path::new("."));
-    let mut beside = tempfile::NamedTempFile::new_in(folder)?;
-    beside.write_all(bytes)?;
-    beside.as_file().sync_all()?;
-    match beside.persist_noclobber(path) {
-        Ok(_) => {
-            std::fs::File::open(folder)?.sync_all()?;
+    match Beside::write(path, bytes)?.place(path) {
+        Ok(()) => {
             point::behind(Effect::DataKeyMake);
             Ok(())
         }
-        Err(error) if error.error.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
-        Err(error) => Err(error.error),
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
+        Err(error) => Err(error),
     }
 }
 

@@ -63,7 +63,11 @@ fn hold(layout: &Layout) -> Result<Hold, Failure> {
             let hint = "stop the running agent first, then enrol again";
             Err(Failure::message("an agent is running here").hint(hint))
         }
-        taken => Ok(taken?),
+        taken => {
+            let hold = taken?;
+            layout.sweep()?;
+            Ok(hold)
+        }
     }
 }
 
@@ -152,6 +156,21 @@ mod tests {
     fn frame_above_the_limit_is_refused_before_it_is_read() {
         let error = receive(&mut &[0xff, 0xff, 0xff, 0xff][..], "the bundle").unwrap_err();
         assert!(error.to_string().contains("larger than a frame"));
+    }
+
+    #[test]
+    fn what_an_agent_that_died_was_writing_goes_once_no_other_can_be_writing() {
+        let at = tempfile::tempdir().unwrap();
+        let layout = Layout::new(at.path());
+        layout.make_folders().unwrap();
+        let left = layout.keys().join(".new-aB3xYz");
+        std::fs::write(&left, "half a key").unwrap();
+        let other = Hold::take(&layout.ledger()).unwrap();
+        assert!(hold(&layout).is_err());
+        assert!(left.exists(), "an agent runs, and may be writing it");
+        drop(other);
+        let _held = hold(&layout).unwrap();
+        assert!(!left.exists());
     }
 
     #[test]

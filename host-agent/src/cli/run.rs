@@ -24,6 +24,7 @@ pub(super) fn run(layout: &Layout) -> Result<(), Failure> {
     layout.make_folders()?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let ledger = open(layout, &membership, &clock)?.within(config.ledger_limits());
+    layout.sweep()?;
     let ledger = Arc::new(SharedLedger::new(ledger));
     let keys = Arc::new(HostKeys::load(&layout.keys())?);
     let root = membership.root().ok_or_else(|| Failure::message("the membership names no root document"))?;
