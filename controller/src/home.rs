@@ -35,7 +35,7 @@ pub enum HomeError {
     /// The file system refused.
     #[error("cannot {act} `{}`", path.display())]
     File {
-        /// `create`, `read`.
+        /// `create`, `find`, `read`.
         act: &'static str,
         /// What it was about.
         path: PathBuf,
@@ -83,8 +83,9 @@ impl HomeError {
 }
 
 impl Home {
-    /// Finds the folder: `REPLICATOR_HOME`, else `replicator` under `XDG_CONFIG_HOME`, else under
-    /// `~/.config`. Makes it, 0700, where it is absent.
+    /// Finds the folder: `REPLICATOR_HOME`, else `replicator` under `XDG_CONFIG_HOME`, else under `~/.config`. A path
+    /// that starts nowhere starts at the folder this process was started in. It need not be there: it is made, 0700,
+    /// by whoever writes into it first.
     ///
     /// # Errors
     ///
@@ -95,19 +96,21 @@ impl Home {
             .or_else(|| set("XDG_CONFIG_HOME").map(|folder| folder.join("replicator")))
             .or_else(|| set("HOME").map(|folder| folder.join(".config/replicator")))
             .ok_or(HomeError::Nowhere)?;
-        Self::at(root)
+        let whole = std::path::absolute(&root);
+        Self::at(whole.map_err(|source| HomeError::File { act: "find", path: root, source })?)
     }
 
-    /// Uses `root`, making it, 0700, where it is absent.
+    /// Uses `root`, which need not be there yet.
     ///
     /// # Errors
     ///
     /// [`HomeError::Open`] or [`HomeError::File`].
     pub fn at(root: PathBuf) -> Result<Self, HomeError> {
-        private_folder(&root)?;
-        let mode =
-            std::fs::metadata(&root).map_err(|source| HomeError::File { act: "read", path: root.clone(), source })?;
-        let mode = mode.permissions().mode() & 0o7777;
+        let mode = match std::fs::metadata(&root) {
+            Ok(folder) => folder.permissions().mode() & 0o7777,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Self { root }),
+            Err(source) => return Err(HomeError::File { act: "read", path: root, source }),
+        };
         if mode & 0o077 != 0 {
             return Err(HomeError::Open { path: root, mode });
         }
@@ -280,6 +283,9 @@ mod tests {
         .unwrap();
         assert_eq!(home.root(), folder.path().join("xdg/replicator"));
         assert!(matches!(Home::from_environment(|_| None), Err(HomeError::Nowhere)));
+        let relative = Home::from_environment(|_| Some("own".into())).unwrap();
+        assert_eq!(relative.root(), std::env::current_dir().unwrap().join("own"));
+        assert!(!wanted.exists() && !relative.root().exists(), "asking where it is makes nothing");
     }
 
     #[test]

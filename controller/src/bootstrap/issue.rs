@@ -181,8 +181,7 @@ impl Issuer<'_> {
             | LogError::Entry { .. }
             | LogError::Later { .. }
             | LogError::Illegal { .. }
-            | LogError::Objects(_)
-            | LogError::Key(_) => error.into(),
+            | LogError::Objects(_) => error.into(),
         })
     }
 }
@@ -195,7 +194,6 @@ fn lost(error: LogError) -> Result<History, LogError> {
         | LogError::Entry { .. }
         | LogError::Later { .. }
         | LogError::Illegal { .. }
-        | LogError::Objects(_)
-        | LogError::Key(_) => Err(error),
+        | LogError::Objects(_) => Err(error),
     }
 }

@@ -8,7 +8,7 @@ use zeroize::Zeroizing;
 
 use crate::home::Home;
 use crate::state::objects::Created;
-use crate::state::{App, DataKey, DataKeyError, Objects, ObjectsError};
+use crate::state::{App, Objects, ObjectsError};
 
 /// First byte of an opened value: the form of what follows.
 const FORM: u8 = 1;
@@ -69,9 +69,6 @@ pub enum StoreError {
     /// The store refused.
     #[error(transparent)]
     Objects(#[from] ObjectsError),
-    /// There is no usable data key.
-    #[error(transparent)]
-    Key(#[from] DataKeyError),
 }
 
 impl StoreError {
@@ -83,7 +80,6 @@ impl StoreError {
             Self::Busy(_) => "try again".into(),
             Self::Form(_) => "upgrade this controller".into(),
             Self::Objects(error) => error.hint(),
-            Self::Key(error) => error.hint(),
         }
     }
 }
@@ -93,10 +89,9 @@ impl SecretStore {
     ///
     /// # Errors
     ///
-    /// [`StoreError::Key`] or [`StoreError::Objects`].
+    /// [`StoreError::Objects`].
     pub fn local(home: &Home, app: &App) -> Result<Self, StoreError> {
-        let key = DataKey::of(home)?;
-        Ok(Self { objects: Objects::local(&home.secrets(), "secrets", key)?, app: app.clone() })
+        Ok(Self { objects: Objects::local(home, home.secrets(), "secrets")?, app: app.clone() })
     }
 
     /// Keeps `value` as the next generation, unless it is what was set last. It is on disk when this returns.

@@ -6,12 +6,12 @@ use std::time::Duration;
 use replicator_protocol::ids::HostId;
 use serde::Deserialize;
 
+use super::App;
 use super::event::{Entry, FORM};
 use super::fleet::FleetState;
 use super::fold::{Fold, Illegal};
 use super::objects::{Created, Objects, ObjectsError};
 use super::status::HostState;
-use super::{App, DataKey};
 use crate::home::Home;
 
 /// The folder of the fleet's own log, beside those of the hosts: no host can be called so.
@@ -120,9 +120,6 @@ pub enum LogError {
     /// The store refused.
     #[error(transparent)]
     Objects(#[from] ObjectsError),
-    /// There is no usable data key.
-    #[error(transparent)]
-    Key(#[from] super::DataKeyError),
 }
 
 impl LogError {
@@ -135,7 +132,6 @@ impl LogError {
             Self::Illegal { log, .. } if log == FLEET => RESTORE.into(),
             Self::Illegal { log, .. } => format!("see where it stands with `replicator host show {log}`"),
             Self::Objects(error) => error.hint(),
-            Self::Key(error) => error.hint(),
         }
     }
 }
@@ -145,10 +141,9 @@ impl Log {
     ///
     /// # Errors
     ///
-    /// [`LogError::Key`] or [`LogError::Objects`].
+    /// [`LogError::Objects`].
     pub fn local(home: &Home, app: &App, host: &HostId) -> Result<Self, LogError> {
-        let key = DataKey::of(home)?;
-        Ok(Self::new(Objects::local(&home.state(), "state", key)?, app, host, super::writer()))
+        Ok(Self::new(objects(home)?, app, host, super::writer()))
     }
 
     /// The log of `host` in `objects`; `by` is who appends.
@@ -167,12 +162,15 @@ impl Log {
     ///
     /// # Errors
     ///
-    /// [`LogError::Objects`] or [`LogError::Key`].
+    /// [`LogError::Objects`].
     pub async fn hosts(home: &Home, app: &App) -> Result<Vec<HostId>, LogError> {
-        let key = DataKey::of(home)?;
-        let (_, folders) = Objects::local(&home.state(), "state", key)?.list(app.as_str()).await?;
+        let (_, folders) = objects(home)?.list(app.as_str()).await?;
         Ok(folders.iter().filter_map(|name| HostId::parse(name).ok()).collect())
     }
+}
+
+fn objects(home: &Home) -> Result<Objects, ObjectsError> {
+    Objects::local(home, home.state(), "state")
 }
 
 impl<S: Fold> Log<S> {

@@ -1,9 +1,10 @@
 //! Encrypted objects in a store that can create only what is absent.
 //!
-//! One interface over a local folder today and buckets later. Every object is encrypted for its own path.
+//! One interface over a local folder today and buckets later. Every object is encrypted for its own path. Nothing is
+//! made, neither folder nor key, until there is an object to create: who only looks leaves no trace.
 
-use std::path::{Path as FilePath, PathBuf};
-use std::sync::Arc;
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
 
 use object_store::local::LocalFileSystem;
 use object_store::path::Path;
@@ -11,16 +12,23 @@ use object_store::{ObjectStore, ObjectStoreExt as _, PutMode, PutOptions};
 use zeroize::Zeroizing;
 
 use super::seal::{CannotOpen, DataKey, DataKeyError};
-use crate::home::{self, HomeError};
+use crate::home::{self, Home, HomeError};
 use crate::point::{self, Effect};
 
 /// A store of encrypted objects.
 #[derive(Clone)]
 pub struct Objects {
-    store: Arc<dyn ObjectStore>,
-    key: DataKey,
+    home: Home,
+    folder: PathBuf,
     /// What the objects are: part of what each one is bound to.
     space: &'static str,
+    /// Once there is something to read, or to create.
+    opened: Arc<OnceLock<Opened>>,
+}
+
+struct Opened {
+    store: Arc<dyn ObjectStore>,
+    key: DataKey,
 }
 
 /// Why an object could not be read or made.
@@ -82,27 +90,53 @@ pub enum Created {
 }
 
 impl Objects {
-    /// Objects in a local folder, made where it is absent.
+    /// Objects in a folder of `home`, under its data key.
     ///
     /// # Errors
     ///
-    /// [`ObjectsError::Home`] or [`ObjectsError::Folder`].
-    pub fn local(folder: &FilePath, space: &'static str, key: DataKey) -> Result<Self, ObjectsError> {
-        home::private_folder(folder)?;
-        let store = LocalFileSystem::new_with_prefix(folder)
-            .map_err(|source| ObjectsError::Folder { path: folder.to_owned(), source })?;
-        Ok(Self { store: Arc::new(store.with_fsync(true)), key, space })
+    /// [`ObjectsError::Key`] or [`ObjectsError::Folder`].
+    pub fn local(home: &Home, folder: PathBuf, space: &'static str) -> Result<Self, ObjectsError> {
+        let objects = Self { home: home.clone(), folder, space, opened: Arc::default() };
+        objects.opened()?;
+        Ok(objects)
+    }
+
+    /// What there is; `None` while nothing was ever written here.
+    fn opened(&self) -> Result<Option<&Opened>, ObjectsError> {
+        if let Some(opened) = self.opened.get() {
+            return Ok(Some(opened));
+        }
+        match DataKey::kept(&self.home)? {
+            Some(key) if self.folder.is_dir() => self.open(key).map(Some),
+            Some(_) | None => Ok(None),
+        }
+    }
+
+    /// What there is, made where it was not.
+    fn made(&self) -> Result<&Opened, ObjectsError> {
+        if let Some(opened) = self.opened.get() {
+            return Ok(opened);
+        }
+        home::private_folder(&self.folder)?;
+        self.open(DataKey::of(&self.home)?)
+    }
+
+    fn open(&self, key: DataKey) -> Result<&Opened, ObjectsError> {
+        let store = LocalFileSystem::new_with_prefix(&self.folder)
+            .map_err(|source| ObjectsError::Folder { path: self.folder.clone(), source })?;
+        Ok(self.opened.get_or_init(|| Opened { store: Arc::new(store.with_fsync(true)), key }))
     }
 
     /// Creates the object at `path`, unless there is one. It is on disk when this returns.
     ///
     /// # Errors
     ///
-    /// [`ObjectsError::Store`] or [`ObjectsError::Key`]; whether it was made is then unknown.
+    /// [`ObjectsError`]; whether it was made is then unknown.
     pub async fn create(&self, path: &str, plain: &[u8]) -> Result<Created, ObjectsError> {
-        let sealed = self.key.seal(&self.place(path), plain)?;
+        let Opened { store, key } = self.made()?;
+        let sealed = key.seal(&self.place(path), plain)?;
         let options = PutOptions::from(PutMode::Create);
-        match self.store.put_opts(&Path::from(path), sealed.into(), options).await {
+        match store.put_opts(&Path::from(path), sealed.into(), options).await {
             Ok(_) => {
                 point::behind(Effect::ObjectCreate);
                 Ok(Created::Made)
@@ -116,15 +150,16 @@ impl Objects {
     ///
     /// # Errors
     ///
-    /// [`ObjectsError::Store`] or [`ObjectsError::Sealed`].
+    /// [`ObjectsError`].
     pub async fn read(&self, path: &str) -> Result<Option<Zeroizing<Vec<u8>>>, ObjectsError> {
         let failed = |source| ObjectsError::Store { act: "read", path: path.into(), source };
-        let bytes = match self.store.get(&Path::from(path)).await {
+        let Some(Opened { store, key }) = self.opened()? else { return Ok(None) };
+        let bytes = match store.get(&Path::from(path)).await {
             Ok(found) => found.bytes().await.map_err(failed)?,
             Err(object_store::Error::NotFound { .. }) => return Ok(None),
             Err(source) => return Err(failed(source)),
         };
-        let opened = self.key.open(&self.place(path), &bytes);
+        let opened = key.open(&self.place(path), &bytes);
         opened.map(Some).map_err(|source| ObjectsError::Sealed { path: path.into(), source })
     }
 
@@ -132,9 +167,10 @@ impl Objects {
     ///
     /// # Errors
     ///
-    /// [`ObjectsError::Store`].
+    /// [`ObjectsError`].
     pub async fn list(&self, folder: &str) -> Result<(Vec<String>, Vec<String>), ObjectsError> {
-        let found = self.store.list_with_delimiter(Some(&Path::from(folder))).await;
+        let Some(Opened { store, .. }) = self.opened()? else { return Ok(Default::default()) };
+        let found = store.list_with_delimiter(Some(&Path::from(folder))).await;
         let found = found.map_err(|source| ObjectsError::Store { act: "list", path: folder.into(), source })?;
         let last = |path: &Path| path.filename().map(str::to_owned);
         let mut objects: Vec<_> = found.objects.iter().filter_map(|object| last(&object.location)).collect();
@@ -156,11 +192,17 @@ mod tests {
     #[tokio::test]
     async fn object_is_created_once_and_never_written_over() {
         let folder = tempfile::tempdir().unwrap();
-        let key = DataKey::load_or_make(&folder.path().join("data.key")).unwrap();
-        let objects = Objects::local(&folder.path().join("state"), "state", key).unwrap();
+        let home = Home::at(folder.path().join("home")).unwrap();
+        let local = || Objects::local(&home, home.state(), "state").unwrap();
+        let (objects, other) = (local(), local());
+        assert!(objects.read("a/b/1").await.unwrap().is_none());
+        assert_eq!(objects.list("a").await.unwrap(), (vec![], vec![]));
+        assert!(!home.root().exists(), "who only looks makes nothing");
         assert_eq!(objects.create("a/b/1", b"one").await.unwrap(), Created::Made);
         assert_eq!(objects.create("a/b/1", b"two").await.unwrap(), Created::Taken);
-        assert_eq!(*objects.read("a/b/1").await.unwrap().unwrap(), b"one");
+        for objects in [&objects, &other, &local()] {
+            assert_eq!(*objects.read("a/b/1").await.unwrap().unwrap(), b"one");
+        }
         assert!(objects.read("a/b/2").await.unwrap().is_none());
         assert_eq!(objects.list("a").await.unwrap(), (vec![], vec!["b".to_owned()]));
         assert_eq!(objects.list("a/b").await.unwrap(), (vec!["1".to_owned()], vec![]));

@@ -106,28 +106,37 @@ impl DataKeyError {
 pub struct CannotOpen;
 
 impl DataKey {
-    /// Reads the key of `home`, or makes it, once: only where nothing was ever written under one.
+    /// Reads the key of `home`, whose folder is there, or makes it, once: only where nothing was ever written under one.
+    ///
+    /// # Errors
+    ///
+    /// As [`DataKey::kept`].
+    pub fn of(home: &Home) -> Result<Self, DataKeyError> {
+        Self::kept(home)?.map_or_else(|| Self::load_or_make(&home.data_key()), Ok)
+    }
+
+    /// Reads the key of `home`; `None` where there is none, and nothing was ever written under one.
     ///
     /// # Errors
     ///
     /// [`DataKeyError`]: with [`DataKeyError::Lost`] or [`DataKeyError::Another`] nothing that is there can be read, and
     /// nothing may be written beside it. A key that was there is as it was.
-    pub fn of(home: &Home) -> Result<Self, DataKeyError> {
+    pub fn kept(home: &Home) -> Result<Option<Self>, DataKeyError> {
         let path = home.data_key();
         let objects = some_objects(home)?;
+        let is_there = path.try_exists().map_err(|source| failed("read", &path, source))?;
         let first = objects.first().map(|(_, object)| object.clone());
         match first {
-            None => Self::load_or_make(&path),
-            Some(object) if !path.try_exists().map_err(|source| failed("read", &path, source))? => {
-                Err(DataKeyError::Lost { path, object })
-            }
+            None if is_there => Self::load_or_make(&path).map(Some),
+            None => Ok(None),
+            Some(object) if !is_there => Err(DataKeyError::Lost { path, object }),
             Some(object) => {
                 let key = Self::load_or_make(&path)?;
                 let opens = |(place, object): &(String, PathBuf)| {
                     std::fs::read(object).is_ok_and(|sealed| key.open(place, &sealed).is_ok())
                 };
                 // One that is damaged says nothing of the key.
-                if objects.iter().any(opens) { Ok(key) } else { Err(DataKeyError::Another { path, object }) }
+                if objects.iter().any(opens) { Ok(Some(key)) } else { Err(DataKeyError::Another { path, object }) }
             }
         }
     }
@@ -264,6 +273,8 @@ mod tests {
     fn key_is_never_replaced_where_anything_was_written_under_one() {
         let folder = tempfile::tempdir().unwrap();
         let home = Home::at(folder.path().join("home")).unwrap();
+        crate::home::private_folder(home.root()).unwrap();
+        assert!(DataKey::kept(&home).unwrap().is_none() && !home.data_key().exists(), "who only looks makes none");
         for (space, kept) in [("state", home.state()), ("secrets", home.secrets())] {
             let key = DataKey::of(&home).unwrap();
             let object = kept.join("app/host/00000000000000000001");

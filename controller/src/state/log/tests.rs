@@ -15,8 +15,8 @@ const UID: &str = "00112233445566778899aabbccddeeff";
 
 fn fixture() -> (tempfile::TempDir, Objects) {
     let folder = tempfile::tempdir().unwrap();
-    let key = DataKey::load_or_make(&folder.path().join("data.key")).unwrap();
-    let objects = Objects::local(&folder.path().join("state"), "state", key).unwrap();
+    let home = Home::at(folder.path().join("home")).unwrap();
+    let objects = Objects::local(&home, home.state(), "state").unwrap();
     (folder, objects)
 }
 
@@ -158,7 +158,7 @@ async fn missing_entry_is_noticed() {
     let (folder, objects) = fixture();
     let log = log(&objects, "a@x");
     after(&log, vec![defined(), admitted(), issued(&declaration(1, &[]))]).await;
-    std::fs::remove_file(folder.path().join("state/demo/acme/log/00000000000000000002")).unwrap();
+    std::fs::remove_file(folder.path().join("home/state/demo/acme/log/00000000000000000002")).unwrap();
     assert!(matches!(log.read().await, Err(LogError::Gap { number: 2, .. })));
 }
 
