@@ -3,7 +3,7 @@
 //! Made once for a fleet, as a whole: in a folder beside it that is renamed when it is complete.
 
 use std::fs::{File, Permissions};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -65,6 +65,12 @@ pub enum InitError {
     /// TLS without a name.
     #[error("the broker's certificate needs at least one name")]
     NoName,
+    /// No host could reach it by that.
+    #[error("`{0}` is neither the name of a machine nor an address")]
+    Name(String),
+    /// A name twice.
+    #[error("the broker's name `{0}` is given twice")]
+    Twice(String),
     /// Hosts could not be told where the broker is.
     #[error("the broker's port must be given (got 0)")]
     NoPort,
@@ -99,6 +105,11 @@ impl InitError {
                 "add `--name NAME`, the name or address hosts will use; on this machine alone, `--insecure-loopback`"
                     .into()
             }
+            Self::Name(_) => {
+                "write `--name` with a name like `broker.acme.example` or an address, without scheme, port and `*`"
+                    .into()
+            }
+            Self::Twice(_) => "leave one of them out".into(),
             Self::NoPort => "write `--listen ADDRESS:4222`".into(),
             Self::Keys(error) => error.hint(),
             Self::Home(error) => error.hint(),
@@ -171,8 +182,31 @@ fn check(wanted: &Wanted) -> Result<(), InitError> {
         Transport::InsecureLoopback if !wanted.listen.ip().is_loopback() => {
             Err(InitError::PlainBeyondLoopback(wanted.listen))
         }
-        Transport::Tls { .. } | Transport::InsecureLoopback => Ok(()),
+        Transport::Tls { names } => check_names(names),
+        Transport::InsecureLoopback => Ok(()),
     }
+}
+
+/// Names that a certificate can carry and that a host can look up or dial.
+fn check_names(names: &[String]) -> Result<(), InitError> {
+    let is_label = |label: &str| {
+        (1..=63).contains(&label.len())
+            && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+            && !label.starts_with('-')
+            && !label.ends_with('-')
+    };
+    // One whose last label is a number is meant as an address, and would be dialled as none.
+    let is_numeric = |name: &str| name.rsplit('.').next().is_some_and(|last| last.bytes().all(|b| b.is_ascii_digit()));
+    let is_name = |name: &str| name.len() <= 253 && name.split('.').all(is_label) && !is_numeric(name);
+    for (index, name) in names.iter().enumerate() {
+        if name.parse::<IpAddr>().is_err() && !is_name(name) {
+            return Err(InitError::Name(name.clone()));
+        }
+        if names[..index].iter().any(|other| other.eq_ignore_ascii_case(name)) {
+            return Err(InitError::Twice(name.clone()));
+        }
+    }
+    Ok(())
 }
 
 /// Writes everything into `draft`; `place` is where it will lie, as the broker's configuration names it.

@@ -90,3 +90,22 @@ fn configuration_holds_no_private_key() {
         assert!(text.contains(line), "{line}");
     }
 }
+
+#[test]
+fn name_that_no_host_could_reach_is_refused_and_nothing_is_made() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = home(&folder);
+    let init = |names: &[&str]| {
+        let names = names.iter().map(ToString::to_string).collect();
+        init(&home, &wanted("0.0.0.0:4222", Transport::Tls { names }), NOW)
+    };
+    let long = format!("{}.example", "a".repeat(64));
+    for odd in ["", "a b", "https://x", "x:4222", "*.acme.example", "-x", "a..b", "acme.example.", "1.2.3", &long] {
+        let refused = init(&["broker.lab", odd]).unwrap_err();
+        assert!(matches!(&refused, InitError::Name(name) if name == odd), "{odd}: {refused}");
+        assert!(refused.hint().contains("--name"));
+    }
+    assert!(matches!(init(&["broker.lab", "Broker.lab"]), Err(InitError::Twice(_))));
+    assert!(!home.root().exists());
+    init(&["localhost", "broker-1.acme.example", "192.0.2.7", "2001:db8::7"]).unwrap();
+}
