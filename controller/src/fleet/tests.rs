@@ -192,3 +192,18 @@ fn secret_as_a_key_is_never_repeated() {
         assert!(text.contains("holds what looks like a GitHub token") && !text.contains("a1B2"), "{text}");
     }
 }
+
+#[test]
+fn variable_that_no_program_can_be_started_with_is_refused_at_its_place() {
+    let with = |bytes: usize| EXAMPLE.replace("GREETING: hello", &format!("GREETING: {}", "x".repeat(bytes)));
+    // `GREETING`, `=` and the zero byte count as well.
+    let most = 128 * 1024 - "GREETING".len() - 2;
+    assert!(!together(&with(most), HOST).is_refused());
+    let findings = together(&with(most + 1), HOST).to_string();
+    assert!(
+        findings.contains("gives a value no program can be started with (`repos[0].env.plain.GREETING`"),
+        "{findings}"
+    );
+    assert!(findings.contains("got 131073 bytes, have 131072)"));
+    assert!(findings.contains("`clanker.yml:") && findings.len() < 2000, "the value itself is not repeated");
+}

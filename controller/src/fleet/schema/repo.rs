@@ -23,6 +23,9 @@ const ENV: &[Key] =
     &[key("plain"), key("secrets"), later("git", "remove it: this version checks nothing out, so git needs no token")];
 const REQUIREMENTS: &[Key] = &[key("cpus"), key("memory"), key("storage")];
 
+/// Most bytes of a variable with its name, `=` and the zero byte after it: the kernel starts no program with more.
+const VARIABLE_MAX: usize = 128 * 1024;
+
 /// Most processors that can be asked for.
 const CPUS_MAX: u32 = 1_000_000;
 
@@ -139,6 +142,15 @@ fn plain(field: &Field<'_>, findings: &mut Findings) -> Option<BTreeMap<Variable
             findings.fault(Code::InvalidValue, value.place, says, format!("write {}", invalid.expected));
         }
         match (name, value.text(findings)) {
+            (Ok(name), Some(text)) if name.as_str().len() + text.len() + 2 > VARIABLE_MAX => {
+                let got = name.as_str().len() + text.len() + 2;
+                let says = format!(
+                    "gives a value no program can be started with (`{}`; got {got} bytes, have {VARIABLE_MAX})",
+                    value.path
+                );
+                value.fault(Code::InvalidValue, says, "keep it in a file of the image, and name that here", findings);
+                all = false;
+            }
             (Ok(name), Some(text)) => {
                 variables.insert(name, text.to_owned());
             }
