@@ -98,6 +98,12 @@ impl Distribution {
         Ok(Self { proxy: image("proxy", &written.proxy)?, net: image("net", &written.net)?, gateway: written.gateway })
     }
 
+    /// Whether `image` is one of these.
+    pub fn has(&self, image: &ImageRef) -> bool {
+        let is_gateway = || image.to_string().rsplit_once(':').is_some_and(|(name, _)| name == self.gateway);
+        *image == self.proxy || *image == self.net || is_gateway()
+    }
+
     /// The gateway's image with `tag`.
     pub fn gateway(&self, tag: &ImageTag) -> Result<ImageRef, InvalidText> {
         ImageRef::parse(&format!("{}:{}", self.gateway, tag.as_str()))
@@ -112,7 +118,8 @@ mod tests {
     fn own_distribution_names_every_image() {
         let own = Distribution::load(None).unwrap();
         let gateway = own.gateway(&ImageTag::parse("1").unwrap()).unwrap();
-        assert!([&own.proxy, &own.net, &gateway].iter().all(|image| image.is_local()));
+        assert!([&own.proxy, &own.net, &gateway].iter().all(|image| image.is_local() && own.has(image)));
+        assert!(!own.has(&ImageRef::parse("local:web:1").unwrap()));
     }
 
     #[test]

@@ -168,6 +168,8 @@ async fn wrong_files_and_names_are_told_with_their_place() {
     // The control: what was good is good, and nothing was begun meanwhile.
     std::fs::write(&file, &good_file).unwrap();
     fleet.replicator(&["validate"]).await.unwrap().done().unwrap();
+    // The engine's own images are not on this machine.
+    told(&fleet.replicator(&["plan"]).await.unwrap(), 1, &["holds no image", "`--distribution FILE`"]);
     told(&converge(&fleet, &[]).await, 1, &["is not up", "host up"]);
     assert!(fleet.containers().unwrap().is_empty());
     assert!(!Path::new(&format!("/var/lib/replicator.{}", fleet.host)).exists());

@@ -7,7 +7,7 @@ use std::time::Duration;
 use replicator_protocol::ids::{Digest, FleetName, HostId, SecretName};
 
 use super::{host_converge, host_down, host_list, host_show, host_up};
-use crate::bootstrap::{Agent, Applied, Request, images, supervisor};
+use crate::bootstrap::{Agent, Applied, ImagesError, Request, images, supervisor};
 use crate::cli::{Context, Exit, Failure};
 use crate::compiler::{self, Compiled, Distribution, HeldSecret, Image, Wanted, seal};
 use crate::fleet::{self, FleetFile};
@@ -197,7 +197,15 @@ impl Ready {
             (name.clone(), HeldSecret { generation: *generation, length: value.expose().len() })
         };
         let secrets = values.iter().map(held).collect();
-        let images = images::resolve(names).await?;
+        let images = images::resolve(names).await.map_err(|error| match &error {
+            ImagesError::Absent(image) if inputs.distribution.has(image) => Failure::error(&error).hint(
+                "the engine itself uses it: build or load it, or name another file of such images with \
+                 `--distribution FILE`",
+            ),
+            ImagesError::Absent(_) | ImagesError::NoDigest(_) | ImagesError::Runtime(_) | ImagesError::Late => {
+                error.into()
+            }
+        })?;
         let wanted = compiler::wanted(fleet, spec, file, &inputs.distribution, &images, secrets)?;
         let compiled = compiler::compile(&wanted)?;
         let needed: std::collections::BTreeSet<_> =
