@@ -78,8 +78,8 @@ impl CheckError {
     }
 }
 
-/// Checks files and folders, offline. Of a folder, every `hosts/*.yml` and the fleet file; of a fleet file, its
-/// host as well.
+/// Checks files and folders, offline. Of a folder, every `hosts/*.yml` and the fleet file, else every
+/// `*.yml`; of a fleet file, its host as well.
 ///
 /// # Errors
 ///
@@ -100,19 +100,27 @@ pub fn check(paths: &[PathBuf]) -> Result<Checked, CheckError> {
 
 fn files(folder: &Path) -> Result<Vec<PathBuf>, CheckError> {
     let hosts = folder.join("hosts");
-    let mut files = Vec::new();
-    if hosts.is_dir() {
-        let failed = |source| CheckError::Folder { path: hosts.clone(), source };
-        for entry in std::fs::read_dir(&hosts).map_err(failed)? {
-            let path = entry.map_err(failed)?.path();
-            if path.is_file() && path.extension().is_some_and(|extension| extension == "yml") {
-                files.push(path);
-            }
-        }
-        files.sort();
-    }
+    let mut files = if hosts.is_dir() { specs(&hosts)? } else { Vec::new() };
     files.extend(find(folder));
+    if files.is_empty() {
+        // The folder of specs itself.
+        files = specs(folder)?;
+    }
     if files.is_empty() { Err(CheckError::Nothing { path: folder.to_owned() }) } else { Ok(files) }
+}
+
+/// Every `*.yml` right in `folder`, sorted.
+fn specs(folder: &Path) -> Result<Vec<PathBuf>, CheckError> {
+    let failed = |source| CheckError::Folder { path: folder.to_owned(), source };
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(failed)? {
+        let path = entry.map_err(failed)?.path();
+        if path.is_file() && path.extension().is_some_and(|extension| extension == "yml") {
+            files.push(path);
+        }
+    }
+    files.sort();
+    Ok(files)
 }
 
 #[derive(Default)]
@@ -238,6 +246,14 @@ mod tests {
         let checked = check(&[folder.path().to_owned()]).unwrap();
         assert_eq!(checked.files.len(), 2);
         assert!(!checked.files.iter().any(Findings::is_refused), "{}", messages(&checked));
+    }
+
+    #[test]
+    fn folder_of_host_specs_gives_them() {
+        let folder = folder(&[("hosts/this-machine.yml", HOST), ("hosts/other.yml", HOST)]);
+        let checked = check(&[folder.path().join("hosts")]).unwrap();
+        assert_eq!(checked.files.len(), 2);
+        assert!(messages(&checked).contains("other.yml"), "{}", messages(&checked));
     }
 
     #[test]

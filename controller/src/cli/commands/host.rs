@@ -15,7 +15,7 @@ use crate::planner::{ReportData, Unwell, report_text};
 use crate::secrets::SecretStore;
 use crate::spec::names::ImageRef;
 use crate::spec::{self, HostSpec};
-use crate::state::HostState;
+use crate::state::{App, HostState};
 
 /// What can be done with hosts.
 #[derive(Debug, clap::Subcommand)]
@@ -114,6 +114,20 @@ pub struct Inputs {
 }
 
 impl Inputs {
+    /// The name under which state lies, as the files say; the default where there are none.
+    ///
+    /// # Errors
+    ///
+    /// The [`Failure`] to show, with every fault of a file.
+    pub fn app(spec: Option<&Path>, fleet: Option<PathBuf>) -> Result<App, Failure> {
+        let spec = match (spec, fleet.or_else(|| fleet::find(Path::new("")))) {
+            (Some(spec), _) => spec::load(spec)?,
+            (None, Some(fleet)) => fleet::together::load_fleet(&fleet)?.0,
+            (None, None) => return App::parse(App::DEFAULT).map_err(|error| Failure::error(&error)),
+        };
+        Ok(spec.value.state.app)
+    }
+
     /// Reads what speaks of `host`.
     ///
     /// # Errors

@@ -1,10 +1,10 @@
 //! `replicator host list`: every host with a state.
 
-use std::path::Path;
+use std::path::PathBuf;
 
+use super::host::Inputs;
 use super::host_show::HostRow;
 use crate::cli::{Context, Exit, Failure};
-use crate::fleet;
 use crate::state::{App, Log};
 
 /// Arguments of `host list`.
@@ -13,6 +13,9 @@ pub struct ListArgs {
     /// The name the state is kept under [default: what the host spec says, where a fleet file names one].
     #[arg(long, value_name = "NAME", value_parser = App::parse)]
     app: Option<App>,
+    /// The fleet file [default: `clanker.yml` or `factory.yml` in this folder].
+    #[arg(long, value_name = "FILE")]
+    fleet: Option<PathBuf>,
 }
 
 /// Runs it.
@@ -21,10 +24,9 @@ pub struct ListArgs {
 ///
 /// The [`Failure`] to show.
 pub async fn run(args: ListArgs, context: &Context) -> Result<Exit, Failure> {
-    let app = match (args.app, fleet::find(Path::new(""))) {
-        (Some(app), _) => app,
-        (None, Some(fleet)) => fleet::together::load_fleet(&fleet)?.0.value.state.app,
-        (None, None) => App::parse(App::DEFAULT).map_err(|error| Failure::error(&error))?,
+    let app = match args.app {
+        Some(app) => app,
+        None => Inputs::app(None, args.fleet)?,
     };
     let home = context.home()?;
     let mut rows = Vec::new();

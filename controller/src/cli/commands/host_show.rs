@@ -1,12 +1,16 @@
 //! `replicator host show`: how far a host has come, folded from its log.
 
+use std::path::{Path, PathBuf};
+
 use replicator_protocol::ids::HostId;
 use serde::Serialize;
 
-use super::host::{Files, Inputs};
+use super::host::Inputs;
 use crate::cli::{Context, Exit, Failure};
+use crate::fleet;
 use crate::planner::Counts;
 use crate::state::{App, HostState, Log};
+use crate::words;
 
 /// Arguments of `host show`.
 #[derive(Debug, clap::Args)]
@@ -17,8 +21,12 @@ pub struct ShowArgs {
     /// The name the state is kept under [default: what the host spec says].
     #[arg(long, value_name = "NAME", value_parser = App::parse)]
     app: Option<App>,
-    #[command(flatten)]
-    files: Files,
+    /// The host spec [default: the one the fleet file names, else `hosts/ID.yml`].
+    #[arg(long, value_name = "FILE")]
+    spec: Option<PathBuf>,
+    /// The fleet file [default: `clanker.yml` or `factory.yml` in this folder].
+    #[arg(long, value_name = "FILE")]
+    fleet: Option<PathBuf>,
 }
 
 /// A host in one row.
@@ -73,6 +81,18 @@ impl HostRow {
     }
 }
 
+/// Nothing was ever recorded of `host`.
+fn unknown(host: &HostId, app: &App, hosts: &[HostId]) -> Failure {
+    let hint = if hosts.is_empty() {
+        format!(
+            "no host has a state there; raise one with `replicator host up {host}`, or name another with `--app NAME`"
+        )
+    } else {
+        format!("there is {}; raise this one with `replicator host up {host}`", words::listed(hosts))
+    };
+    Failure::message(format!("nothing is known of the host `{host}` under `{app}`")).hint(hint)
+}
+
 /// Runs it.
 ///
 /// # Errors
@@ -81,9 +101,17 @@ impl HostRow {
 pub async fn run(args: ShowArgs, context: &Context) -> Result<Exit, Failure> {
     let app = match args.app {
         Some(app) => app,
-        None => Inputs::read(Some(&args.host), &args.files)?.spec.state.app,
+        None => {
+            let own = PathBuf::from(format!("hosts/{}.yml", args.host));
+            let alone = args.fleet.is_none() && fleet::find(Path::new("")).is_none() && own.is_file();
+            Inputs::app(args.spec.or(alone.then_some(own)).as_deref(), args.fleet)?
+        }
     };
-    let history = Log::local(&context.home()?, &app, &args.host)?.read().await?;
+    let home = context.home()?;
+    let history = Log::local(&home, &app, &args.host)?.read().await?;
+    if history.head() == 0 {
+        return Err(unknown(&args.host, &app, &Log::hosts(&home, &app).await?));
+    }
     let row = HostRow::new(&args.host, &history.state);
     if context.ui.is_json() {
         context.ui.json(&row)?;
@@ -102,4 +130,21 @@ pub async fn run(args: ShowArgs, context: &Context) -> Result<Exit, Failure> {
         context.ui.data(format!("  {:<9}  {id}", known.facts.kind.as_str()))?;
     }
     Ok(Exit::Done)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn host_that_is_not_known_is_told_with_those_that_are() {
+        let [one, two, other] = ["web-1", "web-2", "nosuch"].map(|id| HostId::parse(id).unwrap());
+        let app = App::parse("demo").unwrap();
+        let told = unknown(&other, &app, &[one, two]).to_string();
+        assert!(
+            told.contains("the host `nosuch` under `demo`") && told.contains("there is `web-1`, `web-2`"),
+            "{told}"
+        );
+        assert!(unknown(&other, &app, &[]).to_string().contains("no host has a state there"));
+    }
 }

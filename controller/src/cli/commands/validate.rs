@@ -19,9 +19,13 @@ Examples:
   replicator validate hosts/acme.yml clanker.yml
   replicator validate --strict -o json .")]
 pub struct ValidateArgs {
-    /// Host specs, fleet files, or a folder with `hosts/*.yml` and a fleet file.
-    #[arg(value_name = "FILE|FOLDER", default_value = ".")]
+    /// Host specs, fleet files, a folder with `hosts/*.yml` and a fleet file, or one of host specs [default: this
+    /// folder].
+    #[arg(value_name = "FILE|FOLDER")]
     paths: Vec<PathBuf>,
+    /// A fleet file, as other commands take it: it is checked with its host, whatever it is called.
+    #[arg(long, value_name = "FILE")]
+    fleet: Option<PathBuf>,
     /// Let a warning refuse as well.
     #[arg(long)]
     strict: bool,
@@ -41,7 +45,12 @@ struct Outcome {
 ///
 /// The [`Failure`] to show where something named cannot be read.
 pub fn run(args: &ValidateArgs, context: &Context) -> Result<Exit, Failure> {
-    let checked = together::check(&args.paths).map_err(|error| Failure::from(error).as_usage())?;
+    let mut paths = args.paths.clone();
+    paths.extend(args.fleet.clone());
+    if paths.is_empty() {
+        paths.push(".".into());
+    }
+    let checked = together::check(&paths).map_err(|error| Failure::from(error).as_usage())?;
     let outcome = outcome(&checked);
     let exit = match (outcome.errors, outcome.warnings) {
         _ if checked.unreadable => Exit::Usage,
