@@ -29,7 +29,7 @@ pub struct Apply {
     pub at: u64,
     /// What it was for: `declaration`, `reconcile`, `start`.
     pub trigger: String,
-    /// Whether everything declared is as declared.
+    /// Whether every resource was attempted; some may have failed.
     pub complete: bool,
     /// Resources left as they were.
     pub unchanged: usize,

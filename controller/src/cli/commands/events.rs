@@ -13,6 +13,7 @@ use serde::Serialize;
 
 use crate::cli::{Context, Exit, Failure};
 use crate::keys::{Keyrings, certificates};
+use crate::planner::Counts;
 use crate::serve::Store;
 use crate::serve::store::Stored;
 use crate::state;
@@ -236,9 +237,9 @@ fn says(body: &Body) -> String {
             format!("{} {}{failure}", result.resource, event_words::outcome(result.outcome))
         }),
         Body::ApplyReported(body) => {
-            let done = if body.complete { "complete" } else { "not complete" };
+            let ended = words::ended(body.complete, Counts::of(body).failed);
             let trigger = event_words::trigger(body.trigger);
-            format!("{done} after {} ms, by {trigger}, {} resources", body.duration, body.results.len())
+            format!("{ended} after {} ms, by {trigger}, {} resources", body.duration, body.results.len())
         }
         Body::DriftFound(body) => format!("{}: {}", body.resource, body.what),
         Body::KeyringAccepted(body) => format!("version {}", body.version),

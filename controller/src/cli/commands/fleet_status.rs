@@ -18,6 +18,7 @@ use crate::projections::{HostStatus, Projections};
 use crate::publisher::streams::Fill;
 use crate::serve::Store;
 use crate::state;
+use crate::words;
 
 /// What can be done with the fleet.
 #[derive(Debug, clap::Subcommand)]
@@ -137,9 +138,8 @@ fn cells(row: &Row) -> [String; 7] {
     let none = || "-".to_owned();
     let number = |number: Option<u64>| number.map_or_else(none, |number| number.to_string());
     let applied = row.applied.as_ref().map_or_else(none, |apply| {
-        let done = if apply.complete { "complete" } else { "not complete" };
-        let failed = if apply.failed.is_empty() { String::new() } else { format!(", {} failed", apply.failed.len()) };
-        format!("{} {done}{failed}, {}", apply.declaration.sequence, moment(apply.at))
+        let ended = words::ended(apply.complete, apply.failed.len());
+        format!("{}: {ended}, {}", apply.declaration.sequence, moment(apply.at))
     });
     let mut state = row.state.join(",");
     if let Some(code) = &row.refused {
@@ -163,6 +163,8 @@ fn cells(row: &Row) -> [String; 7] {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::projections::Apply;
+    use crate::projections::host_history::Number;
 
     #[test]
     fn nearly_full_stream_is_told_with_both_numbers() {
@@ -174,12 +176,25 @@ mod tests {
     #[test]
     fn table_is_aligned_and_says_nothing_of_what_is_unknown() {
         let heard = Heard { heartbeat: None, admitted: true, retired: false };
-        let rows = [fleet_view::row("web-1", "u", None, &heard, 5)];
+        let applied = Apply {
+            declaration: Number { epoch: 1, sequence: 2 },
+            at: 1000,
+            trigger: "declaration".into(),
+            complete: true,
+            unchanged: 1,
+            changed: 0,
+            failed: vec!["proxy.server".into()],
+            left: 0,
+            duration: 5,
+        };
+        let status = HostStatus { applied: Some(applied), ..HostStatus::new("u") };
+        let rows = [Some(status), None].map(|status| fleet_view::row("web-1", "u", status, &heard, 5));
         assert_eq!(
             table(&rows),
             [
-                "HOST   STATE        LAST APPLY  LEDGER  SETTLED  HEARD  CLOCK",
-                "web-1  never-heard  -           0/-     -        -      -",
+                "HOST   STATE                    LAST APPLY                         LEDGER  SETTLED  HEARD  CLOCK",
+                "web-1  never-heard,not-applied  2: 1 failed, 1970-01-01T00:00:01Z  0/-     -        -      -",
+                "web-1  never-heard              -                                  0/-     -        -      -",
             ]
         );
     }
