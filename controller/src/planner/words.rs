@@ -24,7 +24,11 @@ pub(super) fn says(reason: &Reason) -> String {
     let subject = &reason.subject;
     match ReasonCode::try_from(reason.code) {
         Ok(ReasonCode::New) => "new".into(),
-        Ok(ReasonCode::FieldChanged | ReasonCode::DependencyChanged) => format!("`{subject}` changed"),
+        Ok(ReasonCode::FieldChanged) => match subject.split_once('/') {
+            Some(("environment", name)) => format!("the variable `{name}` changed"),
+            Some(_) | None => format!("`{subject}` changed"),
+        },
+        Ok(ReasonCode::DependencyChanged) => format!("`{subject}` changed"),
         Ok(ReasonCode::InputChanged) => format!("the file `{subject}` changed"),
         Ok(ReasonCode::FollowedRecreated) => format!("it shares the network of `{subject}`, which is recreated"),
         Ok(ReasonCode::Drift) => format!("found altered: {subject}"),
@@ -39,4 +43,17 @@ pub(super) fn says(reason: &Reason) -> String {
 /// All reasons of one step, for people.
 pub(super) fn all(reasons: &[Reason]) -> String {
     reasons.iter().map(says).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use replicator_protocol::change::reason;
+
+    use super::*;
+
+    #[test]
+    fn changed_variable_is_named_as_one() {
+        let said = ["environment/GREETING", "image"].map(|subject| says(&reason(ReasonCode::FieldChanged, subject)));
+        assert_eq!(said, ["the variable `GREETING` changed", "`image` changed"]);
+    }
 }

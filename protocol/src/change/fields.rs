@@ -93,7 +93,8 @@ fn put_secret(out: &mut BTreeMap<String, Vec<u8>>, name: impl Into<String>, seal
 }
 
 /// The fields that make up what `resource` is, in bytes that are equal exactly for equal values; secrets count
-/// by name and generation, each entry of `secrets` on its own as `secrets/KEY`.
+/// by name and generation. Each entry of `secrets` stands on its own as `secrets/KEY`, each variable as
+/// `environment/NAME`.
 #[must_use]
 pub fn fields(resource: &Resource) -> BTreeMap<String, Vec<u8>> {
     let mut out = BTreeMap::new();
@@ -119,7 +120,6 @@ pub fn fields(resource: &Resource) -> BTreeMap<String, Vec<u8>> {
                     image,
                     command,
                     entrypoint,
-                    environment,
                     environment_files,
                     exposed_environment,
                     mounts,
@@ -146,6 +146,10 @@ pub fn fields(resource: &Resource) -> BTreeMap<String, Vec<u8>> {
                     log,
                 ]
             );
+            for (name, value) in &container.environment {
+                let environment = BTreeMap::from([(name.clone(), value.clone())]);
+                put(&mut out, format!("environment/{name}"), &Container { environment, ..Container::default() });
+            }
             let mut hosts = container.hosts.clone();
             hosts.sort_by(|one, other| (&one.name, &one.address).cmp(&(&other.name, &other.address)));
             put(&mut out, "hosts", &Container { hosts, ..Container::default() });

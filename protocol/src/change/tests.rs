@@ -103,6 +103,20 @@ fn identity_fields_recreate_a_container_and_handling_fields_do_not() {
 }
 
 #[test]
+fn changed_environment_names_each_variable_that_changed() {
+    let with = |variables: &[(&str, &str)]| {
+        let variables = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        facts(&container(|c| c.environment = variables.collect()))
+    };
+    let before = with(&[("GONE", ""), ("KEPT", "1"), ("SET", "1")]);
+    let now = with(&[("KEPT", "1"), ("NEW", ""), ("SET", "2")]);
+    let change = compare(Some(&before), &now, None);
+    let named = ["environment/GONE", "environment/NEW", "environment/SET"];
+    assert_eq!(change.reasons, named.map(|name| reason(ReasonCode::FieldChanged, name)));
+    assert!(!compare(Some(&now), &now, None).is_some());
+}
+
+#[test]
 fn order_of_host_entries_is_no_change() {
     let entry = |name: &str| HostEntry { name: name.into(), address: "10.0.0.1".into() };
     let one = facts(&container(|c| c.hosts = vec![entry("a"), entry("b")]));
