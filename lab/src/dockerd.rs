@@ -1,7 +1,7 @@
 //! A container runtime of a test's own, to be stopped, hung, killed and started again: the machine's never notices.
 //!
-//! It has its own containerd, folders, socket, control groups and network namespace, so that nothing of it can meet
-//! anything else, and all of it goes when it is dropped: by process id, also where it was killed before.
+//! It has its own containerd, folders, control groups and namespaces, so that nothing of it can meet anything else, and
+//! all of it goes when it is dropped: by process id, also where it was killed before.
 
 mod remains;
 
@@ -10,11 +10,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, bail, ensure};
-use replicator_host_agent::host::docker::Docker;
+use anyhow::{Context as _, Result, bail};
+use replicator_host_agent::host::docker::{Docker, SOCKET};
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::netns::Netns;
+use crate::fleet::docker;
+use crate::namespace::Namespace;
 use crate::{images, wait};
 
 /// Longest until a daemon answers: it takes a quarter of a second where nothing is to be restored.
@@ -31,46 +32,35 @@ pub struct Dockerd {
     group: String,
     folder: tempfile::TempDir,
     // Last: what ran in it has ended before the thread leaves it.
-    _network: Netns,
+    _namespace: Namespace,
 }
 
 impl Dockerd {
-    /// Starts one that holds these of the lab's images, and moves the calling thread into its network: whatever is to
-    /// reach its containers or their ports is started afterwards, on this thread.
+    /// Starts one that holds the lab's images, and moves the calling thread into its namespace: to all that is started
+    /// afterwards on this thread it is the machine's own.
     ///
     /// # Errors
     ///
     /// It does not come up; with the end of what it said.
-    pub async fn start(held: &[&str]) -> Result<Self> {
-        for name in held {
-            images::id(name)?;
-        }
-        let network = Netns::enter()?;
+    pub async fn start() -> Result<Self> {
+        let images = images::saved()?;
+        let namespace = Namespace::enter()?;
         let folder = tempfile::tempdir()?;
         let mut number = [0; 4];
         getrandom::fill(&mut number)?;
         let group = format!("/replicator-lab-{}", hex::encode(number));
         std::fs::write(folder.path().join("daemon.json"), "{}")?;
         let containerd = start_containerd(folder.path())?;
-        let mut dockerd = Self { daemon: None, containerd, group, folder, _network: network };
+        let mut dockerd = Self { daemon: None, containerd, group, folder, _namespace: namespace };
         dockerd.resume().await?;
-        dockerd.load(held)?;
+        docker(&["load", "--quiet", "--input", &images.to_string_lossy()])?;
         Ok(dockerd)
     }
 
-    /// Where it listens.
+    /// Where everything of it lies.
     #[must_use]
-    pub fn socket(&self) -> String {
-        self.file("docker.sock").to_string_lossy().into_owned()
-    }
-
-    /// What its own command line says.
-    ///
-    /// # Errors
-    ///
-    /// It failed.
-    pub fn docker(&self, arguments: &[&str]) -> Result<String> {
-        crate::fleet::docker_at(Some(&self.socket()), arguments)
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
     }
 
     /// Starts the daemon again, as it lies; containers that are to run whenever it does are started by it.
@@ -90,14 +80,14 @@ impl Dockerd {
         ] {
             command.arg(option).arg(self.file(name));
         }
-        command.args(["--host", &format!("unix://{}", self.socket()), "--cgroup-parent", &self.group]);
+        command.args(["--host", &format!("unix://{SOCKET}"), "--cgroup-parent", &self.group]);
         // No bridge but those it is asked for, and no rules: the network is its own, and nothing has to be kept out.
         command.args(["--bridge=none", "--iptables=false", "--ip6tables=false"]);
         // Also where systemd runs: what is left of it is found by its group.
         command.args(["--exec-opt", "native.cgroupdriver=cgroupfs"]);
         command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
         let child = self.daemon.insert(command.spawn().context("start dockerd")?);
-        let docker = Docker::new(&self.folder.path().join("docker.sock").to_string_lossy());
+        let docker = Docker::new(SOCKET);
         let up = wait::until("dockerd answers", STARTS_WITHIN, async || {
             if let Some(status) = child.try_wait()? {
                 bail!("dockerd ended at once: {status}");
@@ -153,21 +143,6 @@ impl Dockerd {
     fn signal(&self, signal: Signal) -> Result<()> {
         let child = self.daemon.as_ref().context("dockerd does not run")?;
         Ok(kill_process(Pid::from_child(child), signal)?)
-    }
-
-    /// The images, as the machine's own runtime holds them.
-    fn load(&self, held: &[&str]) -> Result<()> {
-        if held.is_empty() {
-            return Ok(());
-        }
-        let mut save = Command::new("docker").arg("save").args(held).stdout(Stdio::piped()).spawn()?;
-        let saved = save.stdout.take().context("no output")?;
-        let mut load = Command::new("docker");
-        load.args(["--host", &format!("unix://{}", self.socket()), "load", "--quiet"]).stdin(saved);
-        let loaded = load.output()?;
-        let saved = save.wait()?;
-        ensure!(saved.success() && loaded.status.success(), "{}", String::from_utf8_lossy(&loaded.stderr));
-        Ok(())
     }
 
     fn file(&self, name: &str) -> PathBuf {

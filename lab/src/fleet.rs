@@ -1,5 +1,6 @@
 //! The whole product on this machine: a broker, `serve`, and one host that is this machine, all by their own
-//! command lines. Everything it made is gone when it is dropped.
+//! command lines, in a namespace with a container runtime of its own: fleets do not meet. Everything it made is gone
+//! when it is dropped.
 
 mod planning;
 mod power;
@@ -16,12 +17,11 @@ use serde_json::Value;
 
 use crate::dockerd::Dockerd;
 use crate::nats::Broker;
-use crate::{images, wait};
+use crate::wait;
 
 pub use runtime::docker;
-pub(crate) use runtime::docker_at;
 
-/// Where the proxy of a host without ingress listens. There is one such port, so such fleets take turns.
+/// Where the proxy of a host without ingress listens.
 pub const PROXY: &str = "127.0.0.1:8480";
 /// Longest that one command may take: far above what any here needs.
 const COMMAND_WITHIN: Duration = Duration::from_secs(180);
@@ -70,10 +70,8 @@ pub struct Fleet {
     pub host: String,
     serve: Option<Child>,
     folder: tempfile::TempDir,
-    /// Where the host's container runtime listens, where it is not the machine's own.
-    runtime: Option<String>,
-    /// None where nothing is shared with other fleets.
-    _turn: Option<File>,
+    /// None where a test has it. Last: what runs in its namespace ends before it.
+    _dockerd: Option<Dockerd>,
 }
 
 impl Fleet {
@@ -84,34 +82,27 @@ impl Fleet {
     ///
     /// Something did not come up.
     pub async fn start() -> Result<Self> {
-        Self::start_on(None).await
+        let dockerd = Dockerd::start().await?;
+        let mut fleet = Self::start_with(&dockerd).await?;
+        fleet._dockerd = Some(dockerd);
+        Ok(fleet)
     }
 
-    /// The same, with a host whose container runtime is `dockerd`, and in its network: no other fleet is waited for.
-    /// Its agent looks every five seconds, and a heartbeat comes each second.
+    /// The same, on a container runtime that the test itself stops and starts.
     ///
     /// # Errors
     ///
     /// Something did not come up.
-    pub async fn start_with(dockerd: &Dockerd) -> Result<Self> {
-        Self::start_on(Some(dockerd.socket())).await
-    }
-
-    async fn start_on(runtime: Option<String>) -> Result<Self> {
-        // In turn too: a build moves names that another fleet runs from.
-        let turn = if runtime.is_none() { Some(turn().await?) } else { None };
-        images::id(images::WORKLOAD)?;
+    pub async fn start_with(_dockerd: &Dockerd) -> Result<Self> {
         let mut number = [0; 3];
         getrandom::fill(&mut number)?;
-        let fleet = Self {
+        let mut fleet = Self {
             broker: Broker::start().await?,
             host: format!("lab{}", hex::encode(number)),
             serve: None,
             folder: tempfile::tempdir()?,
-            runtime,
-            _turn: turn,
+            _dockerd: None,
         };
-        let mut fleet = fleet;
         std::fs::create_dir(fleet.file("hosts"))?;
         std::fs::write(fleet.file(&format!("hosts/{}.yml", fleet.host)), fleet.spec())?;
         std::fs::write(fleet.file("clanker.yml"), fleet.fleet_file(""))?;
@@ -222,7 +213,7 @@ impl Fleet {
             arguments.extend(["--distribution".into(), self.distribution()]);
         }
         if verb == "up" {
-            arguments.extend(["--agent-root".into(), text(&root), "--agent".into(), text(&self.agent_program()?)]);
+            arguments.extend(["--agent-root".into(), text(&root), "--agent".into(), text(&binary("replicator-host-agent")?)]);
         }
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
         self.replicator(&arguments).await
@@ -290,9 +281,6 @@ impl Drop for Fleet {
     fn drop(&mut self) {
         self.kill_serve();
         let mut down = Command::new("sh");
-        if let Some(runtime) = &self.runtime {
-            down.env("DOCKER_HOST", format!("unix://{runtime}"));
-        }
         down.args(["-c", CLEAN, "clean", &self.host]).arg(self.agent_root());
         if std::thread::panicking() {
             // A failed test is looked into by what was said last.
@@ -302,15 +290,12 @@ impl Drop for Fleet {
     }
 }
 
-/// Ends the agent whose arguments name this root, then removes what it made: also where a test broke off.
+/// Ends the agent whose arguments name this root, then removes what it made outside the namespace: also where a test broke off.
 const CLEAN: &str = r#"
 for cmdline in /proc/[0-9]*/cmdline; do
   pid=${cmdline#/proc/}; pid=${pid%/cmdline}
   if tr '\0' ' ' <"$cmdline" | grep -qF -- "replicator-host-agent --root $2 run"; then kill -9 "$pid"; fi
 done
-docker ps -aq --filter "name=^/$1_" | xargs -r docker rm -fv
-docker network ls -q --filter "name=^$1" | xargs -r docker network rm
-docker volume ls -q --filter "name=^$1_" | xargs -r docker volume rm
 rm -rf "/var/lib/replicator.$1"
 "#;
 
@@ -362,11 +347,4 @@ pub fn binary(name: &str) -> Result<PathBuf> {
 
 fn lab(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
-}
-
-/// Waits until no other fleet of any process holds the proxy's port.
-async fn turn() -> Result<File> {
-    let path = std::env::temp_dir().join("replicator-lab.turn");
-    let file = File::options().create(true).append(true).open(path)?;
-    Ok(tokio::task::spawn_blocking(move || file.lock().map(|()| file)).await??)
 }

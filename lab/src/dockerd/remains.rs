@@ -70,7 +70,7 @@ fn shims(folder: &Path) -> Vec<Pid> {
 
 /// Mounted below `folder`, the last first.
 fn mounts(folder: &Path) -> Vec<PathBuf> {
-    let all = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    let all = std::fs::read_to_string("/proc/thread-self/mountinfo").unwrap_or_default();
     let paths = all.lines().filter_map(|line| line.split(' ').nth(4)).map(PathBuf::from);
     let mut below: Vec<_> = paths.filter(|path| path.starts_with(folder)).collect();
     below.reverse();

@@ -1,5 +1,7 @@
 //! Ending and starting the parts of a fleet, as power cuts, supervisors and operators do.
 
+use std::fs::File;
+use std::io::Write as _;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
@@ -8,7 +10,7 @@ use replicator::bootstrap::supervisor::{self, Started};
 use replicator_protocol::ids::HostId;
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::Fleet;
+use super::{Fleet, binary};
 use crate::wait;
 
 /// Longest that the kernel may take to end a killed process.
@@ -16,7 +18,7 @@ const ENDS_WITHIN: Duration = Duration::from_secs(5);
 
 impl Fleet {
     fn supervised(&self) -> Result<(Agent, HostId)> {
-        let agent = Agent::find(Some(&self.agent_program()?), &self.agent_root())?;
+        let agent = Agent::find(Some(&binary("replicator-host-agent")?), &self.agent_root())?;
         Ok((agent, HostId::parse(&self.host)?))
     }
 
@@ -31,6 +33,19 @@ impl Fleet {
             Started::Now => Ok(()),
             Started::Already => bail!("the agent runs already"),
         }
+    }
+
+    /// Has the agent look every five seconds, and send a heartbeat each second, from its next start, which is now.
+    ///
+    /// # Errors
+    ///
+    /// It was not started before, or does not start again.
+    pub async fn look_often(&self) -> Result<()> {
+        self.stop_agent().await?;
+        let settings = self.agent_root().join("etc/replicator-host-agent/agent.toml");
+        let mut file = File::options().append(true).open(settings)?;
+        write!(file, "\n[intervals]\ncheap = 5\nheartbeat = 1\n")?;
+        self.start_agent().await
     }
 
     /// Ends the agent at its next safe point.

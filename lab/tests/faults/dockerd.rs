@@ -7,13 +7,10 @@ use std::time::Duration;
 
 use replicator_lab::bench::{Bench, outcomes};
 use replicator_lab::dockerd::Dockerd;
-use replicator_lab::fleet::Fleet;
+use replicator_lab::fleet::{Fleet, docker};
 use replicator_lab::{images, wait};
 use replicator_protocol::wire::event::Outcome;
 use serde_json::Value;
-
-/// The images of a fleet with one repository.
-const IMAGES: &[&str] = &[images::WORKLOAD, "replicator-demo/net:1", "replicator-lab/caddy:1"];
 
 /// What of such a fleet stands in the runtime.
 const IN_RUNTIME: [&str; 4] = ["base.network", "pod.ada.net", "pod.ada.web", "proxy.server"];
@@ -34,9 +31,10 @@ struct Scene {
 
 impl Scene {
     async fn new() -> Self {
-        let dockerd = Dockerd::start(IMAGES).await.unwrap();
+        let dockerd = Dockerd::start().await.unwrap();
         let fleet = Fleet::start_with(&dockerd).await.unwrap();
         fleet.host("up").await.unwrap().json().unwrap();
+        fleet.look_often().await.unwrap();
         let containers = fleet.containers().unwrap();
         assert_eq!(containers.len(), 3);
         Self { fleet, dockerd, containers }
@@ -94,7 +92,7 @@ impl Scene {
         assert!(page.status == 200 && page.body.starts_with(greeting), "{page:?}");
         let names = |all: &BTreeMap<String, String>| all.keys().cloned().collect::<Vec<_>>();
         assert_eq!(names(&fleet.containers().unwrap()), names(&self.containers), "each once, and nothing beside it");
-        let networks = fleet.docker(&["network", "ls", "--filter", "driver=bridge", "--format", "{{.Name}}"]).unwrap();
+        let networks = docker(&["network", "ls", "--filter", "driver=bridge", "--format", "{{.Name}}"]).unwrap();
         assert_eq!(networks.lines().count(), 1, "{networks}");
         fleet.agent(&["ledger", "verify"]).await.unwrap().done().unwrap();
         let report = fleet.host("converge").await.unwrap().json().unwrap();
@@ -113,7 +111,7 @@ impl Scene {
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs_f64();
         let until = format!("{now}");
         let filter = ["events", "--since", "0", "--until", &until, "--filter", "event=start"];
-        let said = self.fleet.docker(&[&filter[..], &["--format", "{{.Actor.Attributes.name}}"]].concat()).unwrap();
+        let said = docker(&[&filter[..], &["--format", "{{.Actor.Attributes.name}}"]].concat()).unwrap();
         let mut starts = BTreeMap::new();
         said.lines().for_each(|name| *starts.entry(name.to_owned()).or_default() += 1);
         starts
@@ -203,11 +201,10 @@ async fn restarted_runtime_whose_containers_were_stopped_has_them_all_again() {
     scene.nothing_was_started_in_a_loop();
 }
 
-/// Whatever on this machine still speaks of `folder`: processes and mounts.
+/// Processes on this machine that were told of `folder`.
 fn traces(folder: &Path) -> Vec<String> {
     let folder = folder.to_string_lossy();
-    let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap();
-    let mut found: Vec<_> = mounts.lines().filter(|line| line.contains(&*folder)).map(str::to_owned).collect();
+    let mut found = Vec::new();
     for entry in std::fs::read_dir("/proc").unwrap().flatten() {
         let arguments = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
         let arguments = String::from_utf8_lossy(&arguments).into_owned();
@@ -218,14 +215,13 @@ fn traces(folder: &Path) -> Vec<String> {
 
 /// A test that fails with the runtime killed and a container running.
 async fn fails(folder: std::sync::mpsc::Sender<(PathBuf, i64)>) {
-    let mut dockerd = Dockerd::start(&[images::WORKLOAD]).await.unwrap();
-    let mut bench = Bench::before(&dockerd.socket()).unwrap();
+    let mut dockerd = Dockerd::start().await.unwrap();
+    let mut bench = Bench::new().unwrap();
     let image = images::id(images::WORKLOAD).unwrap();
     let report = bench.apply(&[("m.app", bench.container("app", &image, |_| ()))]).await.unwrap();
     assert_eq!(outcomes(&report), [Outcome::Changed], "{report:?}");
     let pid = bench.seen("app").await.unwrap().pid;
-    let socket = PathBuf::from(dockerd.socket());
-    folder.send((socket.parent().unwrap().to_owned(), pid)).unwrap();
+    folder.send((dockerd.folder().to_owned(), pid)).unwrap();
     dockerd.kill().await.unwrap();
     panic!("the test fails here");
 }
