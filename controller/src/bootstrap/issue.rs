@@ -23,7 +23,7 @@ use crate::state::event::{Blob, Hash, Said};
 use crate::state::{self, Event, History, HostState, Log, LogError, Status};
 
 /// Times a lost race is run again before giving up.
-const ATTEMPTS: usize = 5;
+const ATTEMPTS: u32 = 5;
 
 /// What is to be declared.
 pub struct Request {

@@ -21,7 +21,7 @@ use crate::state::fleet::{TOKEN_LIFE, TokenId};
 use crate::state::{FleetEvent, FleetState, Log, LogError};
 
 /// Times a lost race for the fleet's log is run again before giving up.
-const ATTEMPTS: usize = 10;
+const ATTEMPTS: u32 = 20;
 
 /// An enrolment did not come to its end; the host has no certificate from it.
 #[derive(Debug, thiserror::Error)]

@@ -228,7 +228,7 @@ impl<S: Fold> Log<S> {
     /// written.
     pub async fn append_newest<E: From<LogError>>(
         &self,
-        attempts: usize,
+        attempts: u32,
         at: u64,
         event: impl Fn(&S) -> Result<Option<S::Event>, E>,
     ) -> Result<(), E> {
@@ -238,8 +238,9 @@ impl<S: Fold> Log<S> {
             let Some(event) = event(&history.state)? else { return Ok(()) };
             match self.append(history, event, at).await {
                 Err(LogError::Lost { .. }) if attempt < attempts => {
-                    // Not all at once again: of many who try, each would lose most of the time.
-                    tokio::time::sleep(AGAIN.mul_f64(random())).await;
+                    // Not all at once again, and less often the more there are: of many who try, each would lose
+                    // most of the time.
+                    tokio::time::sleep(AGAIN.saturating_mul(attempt).mul_f64(random())).await;
                     attempt += 1;
                 }
                 ended => return Ok(ended.map(drop)?),

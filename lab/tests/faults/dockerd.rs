@@ -121,14 +121,19 @@ impl Scene {
 #[tokio::test]
 async fn apply_without_a_runtime_is_owed_and_done_when_it_is_back() {
     let mut scene = Scene::new().await;
-    scene.dockerd.stop().await.unwrap();
-    scene.says_that_the_runtime_is_away("runtime-unreachable").await;
+    // Declared while the agent is down, as the controller asks the runtime for its image.
+    scene.fleet.stop_agent().await.unwrap();
     scene.greet("hello", "hullo");
-    let said = scene.fleet.host("converge").await.unwrap();
-    let report: Value = serde_json::from_str(&said.stdout).unwrap();
-    let failed = report["results"].as_array().unwrap().iter().filter(|one| one["outcome"] == "failed");
-    let failed: Vec<_> = failed.map(|one| one["resource"].as_str().unwrap()).collect();
-    assert_eq!((said.code, failed), (1, IN_RUNTIME.to_vec()), "{report:#}");
+    let said = scene.fleet.host_within("converge", 1).await.unwrap();
+    assert!(said.code == 1 && said.stderr.contains("no report on declaration 2"), "{said:?}");
+    scene.dockerd.stop().await.unwrap();
+    scene.fleet.start_agent().await.unwrap();
+    let applied = wait::until("the declaration is applied", SEEN_WITHIN, async || {
+        Ok((scene.status().await["last_apply"]["sequence"] == 2).then_some(()))
+    });
+    assert!(applied.await.is_ok(), "{:#}", scene.status().await);
+    let failed: Vec<_> = scene.ails().await.into_keys().collect();
+    assert_eq!(failed, IN_RUNTIME, "{:#}", scene.status().await);
     scene.says_that_the_runtime_is_away("runtime-unreachable").await;
     scene.dockerd.resume().await.unwrap();
     scene.is_as_declared("hullo").await;
