@@ -213,7 +213,12 @@ impl Fleet {
             arguments.extend(["--distribution".into(), self.distribution()]);
         }
         if verb == "up" {
-            arguments.extend(["--agent-root".into(), text(&root), "--agent".into(), text(&binary("replicator-host-agent")?)]);
+            arguments.extend([
+                "--agent-root".into(),
+                text(&root),
+                "--agent".into(),
+                text(&binary("replicator-host-agent")?),
+            ]);
         }
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
         self.replicator(&arguments).await
