@@ -11,6 +11,7 @@ use std::time::Duration;
 use nkeys::KeyPair;
 use replicator_protocol::enrolment::Broker;
 use replicator_protocol::ids::{Digest, FleetName};
+use replicator_protocol::resources::text::is_host_name;
 use serde_json::json;
 
 use super::accounts::{self, Member};
@@ -189,15 +190,9 @@ fn check(wanted: &Wanted) -> Result<(), InitError> {
 
 /// Names that a certificate can carry and that a host can look up or dial.
 fn check_names(names: &[String]) -> Result<(), InitError> {
-    let is_label = |label: &str| {
-        (1..=63).contains(&label.len())
-            && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
-            && !label.starts_with('-')
-            && !label.ends_with('-')
-    };
     // One whose last label is a number is meant as an address, and would be dialled as none.
     let is_numeric = |name: &str| name.rsplit('.').next().is_some_and(|last| last.bytes().all(|b| b.is_ascii_digit()));
-    let is_name = |name: &str| name.len() <= 253 && name.split('.').all(is_label) && !is_numeric(name);
+    let is_name = |name: &str| is_host_name(name) && !is_numeric(name);
     for (index, name) in names.iter().enumerate() {
         if name.parse::<IpAddr>().is_err() && !is_name(name) {
             return Err(InitError::Name(name.clone()));

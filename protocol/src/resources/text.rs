@@ -64,15 +64,21 @@ pub(super) fn runtime_name(field: &str, name: &str, faults: &mut Vec<Fault>) {
     }
 }
 
-/// Demands a DNS name.
-pub(super) fn host_name(field: &str, name: &str, faults: &mut Vec<Fault>) {
+/// Whether `name` is the DNS name of a machine (RFC 1123, section 2.1), with no dot at its end.
+#[must_use]
+pub fn is_host_name(name: &str) -> bool {
     let label = |label: &str| {
         (1..=63).contains(&label.len())
             && label.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
             && !label.starts_with('-')
             && !label.ends_with('-')
     };
-    if name.len() > 253 || !name.split('.').all(label) {
+    name.len() <= 253 && name.split('.').all(label)
+}
+
+/// Demands a DNS name.
+pub(super) fn host_name(field: &str, name: &str, faults: &mut Vec<Fault>) {
+    if !is_host_name(name) {
         faults.push(Fault::new(field, "is not a host name"));
     }
 }
