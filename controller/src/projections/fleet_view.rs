@@ -174,18 +174,7 @@ mod tests {
 
     #[test]
     fn failed_resource_and_retired_host_are_told() {
-        let applied = Apply {
-            declaration: Number { epoch: 1, sequence: 2 },
-            at: NOW,
-            trigger: "declaration".into(),
-            complete: true,
-            unchanged: 1,
-            changed: 0,
-            failed: vec!["proxy.server".into()],
-            left: 0,
-            duration: 5,
-        };
-        let status = HostStatus { applied: Some(applied), ..HostStatus::new("u") };
+        let status = HostStatus { applied: Some(Apply::with_failure(NOW)), ..HostStatus::new("u") };
         assert_eq!(states(status.clone(), &beat(|_| {}), NOW), ["not-applied"]);
         let gone = Heard { retired: true, ..beat(|_| {}) };
         assert_eq!(states(status, &gone, NOW + SILENT_AFTER), ["retired"]);

@@ -44,6 +44,22 @@ pub struct Apply {
 }
 
 impl Apply {
+    /// A whole apply at `at` of which one resource failed.
+    #[cfg(test)]
+    pub(crate) fn with_failure(at: u64) -> Self {
+        Self {
+            declaration: Number { epoch: 1, sequence: 2 },
+            at,
+            trigger: "declaration".into(),
+            complete: true,
+            unchanged: 1,
+            changed: 0,
+            failed: vec!["proxy.server".into()],
+            left: 0,
+            duration: 5,
+        }
+    }
+
     /// Reads the report in `event`, if it is one.
     pub fn of(event: &Event) -> Option<Self> {
         match (&event.body, &event.declaration) {

@@ -164,7 +164,6 @@ fn cells(row: &Row) -> [String; 7] {
 mod tests {
     use super::*;
     use crate::projections::Apply;
-    use crate::projections::host_history::Number;
 
     #[test]
     fn nearly_full_stream_is_told_with_both_numbers() {
@@ -176,18 +175,7 @@ mod tests {
     #[test]
     fn table_is_aligned_and_says_nothing_of_what_is_unknown() {
         let heard = Heard { heartbeat: None, admitted: true, retired: false };
-        let applied = Apply {
-            declaration: Number { epoch: 1, sequence: 2 },
-            at: 1000,
-            trigger: "declaration".into(),
-            complete: true,
-            unchanged: 1,
-            changed: 0,
-            failed: vec!["proxy.server".into()],
-            left: 0,
-            duration: 5,
-        };
-        let status = HostStatus { applied: Some(applied), ..HostStatus::new("u") };
+        let status = HostStatus { applied: Some(Apply::with_failure(1000)), ..HostStatus::new("u") };
         let rows = [Some(status), None].map(|status| fleet_view::row("web-1", "u", status, &heard, 5));
         assert_eq!(
             table(&rows),
