@@ -4,12 +4,11 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
-use replicator_protocol::ids::{HostId, HostUid};
+use replicator_protocol::ids::HostUid;
 use tokio::process::Command;
 
-use super::{BootstrapError, supervisor};
+use super::BootstrapError;
 use crate::point::{self, Effect};
-use crate::state::event::Supervisor;
 
 /// The agent's program, and the name of its folders.
 const NAME: &str = "replicator-host-agent";
@@ -21,6 +20,15 @@ pub struct Agent {
     pub binary: PathBuf,
     /// `/`, or the folder several agents on one machine are told apart by.
     pub root: PathBuf,
+}
+
+/// Whether starting did anything.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Started {
+    /// It runs now.
+    Now,
+    /// It ran already.
+    Already,
 }
 
 impl Agent {
@@ -38,12 +46,9 @@ impl Agent {
         }
     }
 
-    /// The agent as it was set up under `root`: the program that is known there, else the one beside this program.
-    /// That one need not exist: an agent that runs needs it no more.
-    pub fn set_up(root: &Path, host: &HostId, supervisor: Supervisor) -> Self {
-        let agent = Self { binary: beside(), root: root.to_owned() };
-        let known = supervisor::program(&agent, host, supervisor);
-        Self { binary: known.unwrap_or(agent.binary), root: agent.root }
+    /// The agent under `root`, with the program beside this one, which need not exist.
+    pub(super) fn beside(root: &Path) -> Self {
+        Self { binary: beside(), root: root.to_owned() }
     }
 
     /// Demands that its program is there, to be started.

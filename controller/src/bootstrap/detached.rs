@@ -8,9 +8,8 @@ use std::process::{Child, Stdio};
 use std::time::Duration;
 
 use super::BootstrapError;
-use super::agent::Agent;
+use super::agent::{Agent, Started};
 use super::process::Process;
-use super::supervisor::Started;
 use crate::home::private_folder;
 use crate::point::{self, Effect};
 

@@ -1,33 +1,28 @@
 //! What keeps the agent running on this machine: systemd, or nothing but itself.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use replicator_protocol::ids::HostId;
 
 use super::agent::Agent;
+pub use super::agent::Started;
 use super::{BootstrapError, detached, systemd};
 use crate::state::event::Supervisor;
-
-/// Whether starting did anything.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Started {
-    /// It runs now.
-    Now,
-    /// It ran already.
-    Already,
-}
 
 /// What keeps agents running on this machine.
 pub fn of_this_machine() -> Supervisor {
     if Path::new("/run/systemd/system").is_dir() { Supervisor::Systemd } else { Supervisor::Detached }
 }
 
-/// The program that `agent` was set up with, where that is known: the one of its unit, or the one that runs.
-pub(super) fn program(agent: &Agent, host: &HostId, under: Supervisor) -> Option<PathBuf> {
-    match under {
-        Supervisor::Systemd => systemd::program(agent, host),
-        Supervisor::Detached => detached::program(agent),
-    }
+/// The agent as it was set up under `root`: with the program of its unit, or the one that runs, else the one beside
+/// this program. That one need not exist: an agent that runs needs it no more.
+pub fn set_up(root: &Path, host: &HostId, under: Supervisor) -> Agent {
+    let agent = Agent::beside(root);
+    let known = match under {
+        Supervisor::Systemd => systemd::program(&agent, host),
+        Supervisor::Detached => detached::program(&agent),
+    };
+    Agent { binary: known.unwrap_or(agent.binary), root: agent.root }
 }
 
 /// Starts `agent`, unless it runs.

@@ -7,9 +7,8 @@ use replicator_protocol::ids::HostId;
 use tokio::process::Command;
 
 use super::BootstrapError;
-use super::agent::Agent;
+use super::agent::{Agent, Started};
 use super::detached::last_lines;
-use super::supervisor::Started;
 use crate::point::{self, Effect};
 
 /// Where units of the administrator's lie.

@@ -90,9 +90,9 @@ impl AgentArgs {
     /// The [`Failure`] to show where the one that is named is not there.
     pub fn set_up(&self, host: &HostId, state: &HostState) -> Result<Agent, Failure> {
         match &state.agent {
-            Some((supervisor, root)) if self.agent.is_none() => Ok(Agent::set_up(root, host, *supervisor)),
+            Some((supervisor, root)) if self.agent.is_none() => Ok(supervisor::set_up(root, host, *supervisor)),
             Some(_) => self.find(state),
-            None => Ok(Agent::set_up(&self.root(state)?, host, supervisor::of_this_machine())),
+            None => Ok(supervisor::set_up(&self.root(state)?, host, supervisor::of_this_machine())),
         }
     }
 
