@@ -14,7 +14,6 @@ use anyhow::{Context as _, Result, bail};
 use replicator_host_agent::host::docker::{Docker, SOCKET};
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::fleet::docker;
 use crate::namespace::Namespace;
 use crate::{images, wait};
 
@@ -176,4 +175,17 @@ fn start_containerd(folder: &Path) -> Result<Child> {
     let mut command = Command::new("containerd");
     command.arg("--config").arg(path).stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
     command.spawn().context("start containerd")
+}
+
+/// What the container runtime's own command line says, of the runtime of this thread's namespace.
+///
+/// # Errors
+///
+/// It failed.
+pub fn docker(arguments: &[&str]) -> Result<String> {
+    let output = Command::new("docker").args(arguments).output()?;
+    if !output.status.success() {
+        bail!("docker {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    }
+    Ok(String::from_utf8(output.stdout)?)
 }

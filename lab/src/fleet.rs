@@ -19,8 +19,6 @@ use crate::dockerd::Dockerd;
 use crate::nats::Broker;
 use crate::wait;
 
-pub use runtime::docker;
-
 /// Where the proxy of a host without ingress listens.
 pub const PROXY: &str = "127.0.0.1:8480";
 /// Longest that one command may take: far above what any here needs.
@@ -83,9 +81,7 @@ impl Fleet {
     /// Something did not come up.
     pub async fn start() -> Result<Self> {
         let dockerd = Dockerd::start().await?;
-        let mut fleet = Self::start_with(&dockerd).await?;
-        fleet._dockerd = Some(dockerd);
-        Ok(fleet)
+        Self::start_on(Some(dockerd)).await
     }
 
     /// The same, on a container runtime that the test itself stops and starts.
@@ -94,6 +90,10 @@ impl Fleet {
     ///
     /// Something did not come up.
     pub async fn start_with(_dockerd: &Dockerd) -> Result<Self> {
+        Self::start_on(None).await
+    }
+
+    async fn start_on(dockerd: Option<Dockerd>) -> Result<Self> {
         let mut number = [0; 3];
         getrandom::fill(&mut number)?;
         let mut fleet = Self {
@@ -101,7 +101,7 @@ impl Fleet {
             host: format!("lab{}", hex::encode(number)),
             serve: None,
             folder: tempfile::tempdir()?,
-            _dockerd: None,
+            _dockerd: dockerd,
         };
         std::fs::create_dir(fleet.file("hosts"))?;
         std::fs::write(fleet.file(&format!("hosts/{}.yml", fleet.host)), fleet.spec())?;
@@ -295,7 +295,8 @@ impl Drop for Fleet {
     }
 }
 
-/// Ends the agent whose arguments name this root, then removes what it made outside the namespace: also where a test broke off.
+/// Ends the agent whose arguments name this root, then removes what it made outside the namespace: also where a test
+/// broke off.
 const CLEAN: &str = r#"
 for cmdline in /proc/[0-9]*/cmdline; do
   pid=${cmdline#/proc/}; pid=${pid%/cmdline}

@@ -17,8 +17,7 @@ const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../scripts/build-lab-
 ///
 /// No compiler, no container runtime, or no such image.
 pub fn id(name: &str) -> Result<String> {
-    static BUILT: OnceLock<Result<(), String>> = OnceLock::new();
-    BUILT.get_or_init(|| build().map_err(|error| format!("{error:#}"))).clone().map_err(anyhow::Error::msg)?;
+    built()?;
     Ok(run(Command::new("docker").args(["image", "inspect", "--format", "{{.Id}}", name]))?.trim().to_owned())
 }
 
@@ -33,7 +32,7 @@ pub fn saved() -> Result<PathBuf> {
 }
 
 fn save() -> Result<PathBuf> {
-    id(WORKLOAD)?;
+    built()?;
     let names = run(Command::new(SCRIPT).arg("--names"))?;
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/lab/images/all.tar");
     // By a name of its own first: another process may read the one that is there.
@@ -43,8 +42,10 @@ fn save() -> Result<PathBuf> {
     Ok(path)
 }
 
-fn build() -> Result<()> {
-    run(&mut Command::new(SCRIPT)).map(drop)
+fn built() -> Result<()> {
+    static BUILT: OnceLock<Result<(), String>> = OnceLock::new();
+    let build = || run(&mut Command::new(SCRIPT)).map(drop);
+    BUILT.get_or_init(|| build().map_err(|error| format!("{error:#}"))).clone().map_err(anyhow::Error::msg)
 }
 
 fn run(command: &mut Command) -> Result<String> {

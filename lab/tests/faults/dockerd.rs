@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use replicator_lab::bench::{Bench, outcomes};
-use replicator_lab::dockerd::Dockerd;
-use replicator_lab::fleet::{Fleet, docker};
+use replicator_lab::dockerd::{Dockerd, docker};
+use replicator_lab::fleet::Fleet;
 use replicator_lab::{images, wait};
 use replicator_protocol::wire::event::Outcome;
 use serde_json::Value;

@@ -13,7 +13,7 @@ use replicator_host_agent::daemon::Depth;
 use replicator_host_agent::host::point::Effect;
 use replicator_host_agent::ledger::Reader;
 use replicator_lab::bench::Bench;
-use replicator_lab::fleet::docker;
+use replicator_lab::dockerd::docker;
 use replicator_lab::images;
 use replicator_lab::life::{Life, apply, declared};
 

@@ -3,7 +3,7 @@
 use replicator_host_agent::daemon::Depth;
 use replicator_host_agent::host::docker::Condition;
 use replicator_lab::bench::{Bench, code, outcomes};
-use replicator_lab::fleet::docker;
+use replicator_lab::dockerd::docker;
 use replicator_lab::images;
 use replicator_protocol::change::reason;
 use replicator_protocol::wire::declaration::{

@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use replicator::home::FleetFolder;
 use replicator_host_agent::appliers::FailureCode;
-use replicator_lab::fleet::{Fleet, PROXY, Said, binary, docker};
+use replicator_lab::dockerd::docker;
+use replicator_lab::fleet::{Fleet, PROXY, Said, binary};
 use replicator_lab::nats::Broker;
 use replicator_lab::wait;
 use replicator_protocol::wire::event::Failure;

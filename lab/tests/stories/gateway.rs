@@ -2,7 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use replicator_lab::fleet::{Fleet, PROXY, docker};
+use replicator_lab::dockerd::docker;
+use replicator_lab::fleet::{Fleet, PROXY};
 use replicator_lab::wait;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use replicator_lab::fleet::{Fleet, docker};
+use replicator_lab::dockerd::docker;
+use replicator_lab::fleet::Fleet;
 use replicator_lab::wait;
 use serde_json::Value;
 

@@ -3,7 +3,8 @@
 use std::path::Path;
 use std::time::Duration;
 
-use replicator_lab::fleet::{Fleet, docker};
+use replicator_lab::dockerd::docker;
+use replicator_lab::fleet::Fleet;
 use replicator_lab::wait;
 use rusqlite::types::Value as Cell;
 use rusqlite::{Connection, OpenFlags};

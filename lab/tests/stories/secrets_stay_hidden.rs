@@ -7,7 +7,8 @@ use std::process::{Command, Stdio};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
-use replicator_lab::fleet::{Fleet, docker};
+use replicator_lab::dockerd::docker;
+use replicator_lab::fleet::Fleet;
 
 /// How many are planted.
 const PLANTED: usize = 20;
