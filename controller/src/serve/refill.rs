@@ -72,12 +72,18 @@ pub(super) async fn keep_full(parts: Parts, hands: Hands) {
     let mut last_problem = String::new();
     let mut alarmed = BTreeSet::new();
     loop {
+        // A connection that was made anew may be to another broker, and what a later keyring revokes must not wait. Seen
+        // before the comparison: what comes while it is made is none that it knew.
+        let version = parts.keyrings().current.version();
+        let statistics = hands.admin.statistics();
+        let seen = || (statistics.connects.load(Ordering::Relaxed), keyring::has_later(&parts.folder, version));
+        let before = seen();
         match refill(&parts, &hands).await {
             Ok(fills) => {
                 last_problem.clear();
                 warn(&mut alarmed, &fills);
                 tokio::select! {
-                    () = wait(&parts, &hands.admin) => {}
+                    () = wait(|| seen() != before) => {}
                     () = parts.mended.notified() => {}
                 }
             }
@@ -96,14 +102,10 @@ pub(super) async fn keep_full(parts: Parts, hands: Hands) {
     }
 }
 
-/// Waits until it is time, until the connection was made anew, since the broker may be another one now, or until a later
-/// keyring lies in the fleet's folder: what it revokes must not wait.
-async fn wait(parts: &Parts, client: &Client) {
-    let statistics = client.statistics();
-    let version = parts.keyrings().current.version();
-    let seen = || (statistics.connects.load(Ordering::Relaxed), keyring::has_later(&parts.folder, version));
-    let (before, started) = (seen(), Instant::now());
-    while started.elapsed() < EVERY && seen() == before {
+/// Waits until it is time, or until something has changed.
+async fn wait(has_changed: impl Fn() -> bool) {
+    let started = Instant::now();
+    while started.elapsed() < EVERY && !has_changed() {
         tokio::time::sleep(LOOK).await;
     }
 }
