@@ -11,8 +11,6 @@ demo-down:
 	@scripts/demo-down.sh
 
 # Everything CI demands: format, lints, every test. The lab runs the programs as they are built first.
-# The lab waits much for containers: a test more than there are cores keeps the machine busy.
-test: export RUST_TEST_THREADS ?= $(shell expr 1 + $$(nproc))
 test: check lab-binaries
 	cargo build --workspace
 	cargo test --workspace

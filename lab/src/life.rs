@@ -146,7 +146,8 @@ fn container(bench: &Bench, name: &str, image: &str, mounts: &[(&str, &str)], ne
             .collect();
         c.health = Some(Health {
             test: Some(Test::Command(HealthCommand { arguments: vec!["/lab-workload".into(), "health".into()] })),
-            interval: 200,
+            // Many such containers at once: each look is a process that is started.
+            interval: 500,
             timeout: 2000,
             retries: 5,
             start_period: 0,
