@@ -2,7 +2,8 @@
 
 use replicator_protocol::ids::HostId;
 
-use super::host::{self, Files, Inputs, Ready, Wait};
+use super::inputs::{Files, Inputs, Ready};
+use super::outcome::{self, Wait};
 use crate::bootstrap::Local;
 use crate::cli::{Context, Exit, Failure};
 use crate::state::Log;
@@ -36,6 +37,6 @@ pub async fn run(args: ConvergeArgs, context: &Context) -> Result<Exit, Failure>
     let local = Local { fleet: &fleet, folder: &folder, home: &home, host: &args.host, log, say: &say };
     let (wanted, places) = (ready.wanted.clone(), ready.compiled.places.clone());
     let applied = local.converge(&ready.request(args.wait.bound())).await?;
-    host::show(context, &args.host, Some((&wanted, &places)), &applied)?;
-    host::verdict(&args.host, &applied)
+    outcome::show(context, &args.host, Some((&wanted, &places)), &applied)?;
+    outcome::verdict(&args.host, &applied)
 }

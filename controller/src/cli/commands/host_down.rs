@@ -2,7 +2,9 @@
 
 use replicator_protocol::ids::HostId;
 
-use super::host::{self, AgentArgs, Files, Inputs, Wait};
+use super::agent_args::AgentArgs;
+use super::inputs::{Files, Inputs};
+use super::outcome::{self, Wait};
 use crate::bootstrap::{Down, Local, Request};
 use crate::cli::{Context, Exit, Failure};
 use crate::compiler::{Compiled, seal};
@@ -53,14 +55,14 @@ pub async fn run(args: DownArgs, context: &Context) -> Result<Exit, Failure> {
             Ok(Exit::Done)
         }
         Down::Stays(applied) => {
-            host::show(context, &args.host, None, &applied)?;
+            outcome::show(context, &args.host, None, &applied)?;
             Err(Failure::message(format!("`{}` stays up: not everything of it could be removed", args.host)).hint(
                 "see to what failed above, then run the command again; `--abandon` retires the host with what is left",
             ))
         }
         Down::Gone { applied, untold, aside, left } => {
             if let Some(applied) = &applied {
-                host::show(context, &args.host, None, applied)?;
+                outcome::show(context, &args.host, None, applied)?;
             }
             if let Some(untold) = untold {
                 context.ui.warn(Failure::error(&*untold).rest());

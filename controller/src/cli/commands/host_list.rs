@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use super::host::Inputs;
 use super::host_show::HostRow;
+use super::inputs::Inputs;
 use crate::cli::{Context, Exit, Failure};
 use crate::state::{App, Log};
 

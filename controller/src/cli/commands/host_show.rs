@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use replicator_protocol::ids::HostId;
 use serde::Serialize;
 
-use super::host::Inputs;
+use super::inputs::Inputs;
 use crate::cli::{Context, Exit, Failure};
 use crate::fleet;
 use crate::planner::Counts;

@@ -2,7 +2,9 @@
 
 use replicator_protocol::ids::HostId;
 
-use super::host::{self, AgentArgs, Files, Inputs, Ready, Wait};
+use super::agent_args::AgentArgs;
+use super::inputs::{Files, Inputs, Ready};
+use super::outcome::{self, Wait};
 use crate::bootstrap::{Local, demand_root};
 use crate::cli::{Context, Exit, Failure};
 use crate::state::Log;
@@ -43,6 +45,6 @@ pub async fn run(args: UpArgs, context: &Context) -> Result<Exit, Failure> {
     let local = Local { fleet: &fleet, folder: &folder, home: &home, host: &args.host, log, say: &say };
     let (wanted, places) = (ready.wanted.clone(), ready.compiled.places.clone());
     let applied = local.up(&agent, &ready.request(args.wait.bound()), args.again).await?;
-    host::show(context, &args.host, Some((&wanted, &places)), &applied)?;
-    host::verdict(&args.host, &applied)
+    outcome::show(context, &args.host, Some((&wanted, &places)), &applied)?;
+    outcome::verdict(&args.host, &applied)
 }

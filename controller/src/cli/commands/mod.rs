@@ -1,5 +1,6 @@
 //! One file for each command: its arguments, and what it does with them.
 
+pub mod agent_args;
 pub mod broker_init;
 pub mod events;
 pub mod fleet_status;
@@ -9,6 +10,8 @@ pub mod host_down;
 pub mod host_list;
 pub mod host_show;
 pub mod host_up;
+pub mod inputs;
+pub mod outcome;
 pub mod plan;
 pub mod secrets;
 pub mod serve;

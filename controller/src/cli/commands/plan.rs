@@ -6,7 +6,7 @@ use replicator_protocol::ids::{Digest, HostId, HostUid, Position};
 use serde::Serialize;
 
 use super::events::moment;
-use super::host::{Files, Inputs, Ready};
+use super::inputs::{Files, Inputs, Ready};
 use crate::bootstrap::Since;
 use crate::cli::{Context, Exit, Failure};
 use crate::compiler::{self, Head};
