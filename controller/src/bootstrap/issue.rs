@@ -162,7 +162,9 @@ impl Issuer<'_> {
     async fn overtaken(&self, position: Position, have: Position) -> Result<BootstrapError, BootstrapError> {
         let entries = self.log.read().await?.entries;
         let issued = |event: &Event| matches!(event, Event::DeclarationIssued { position, .. } if *position == have);
-        let by = entries.iter().find(|entry| issued(&entry.event)).map(|entry| (entry.by.clone(), entry.at));
+        let entry = entries.iter().find(|entry| issued(&entry.event));
+        // Another of the same number is not in this log: it was issued by a controller with another one.
+        let by = entry.filter(|_| have != position).map(|entry| (entry.by.clone(), entry.at));
         let (got, have) = (position.sequence, have.sequence);
         Ok(BootstrapError::Overtaken { host: self.host.clone(), got, have, by })
     }

@@ -170,7 +170,7 @@ pub enum BootstrapError {
         /// The host.
         host: HostId,
     },
-    /// Somebody issued a later declaration and published it first.
+    /// Somebody issued a later declaration, or another of the same number, and published it first.
     #[error("declaration {got} of `{host}` was not published: declaration {have} lies at the broker{}", issued(by.as_ref()))]
     Overtaken {
         /// The host.

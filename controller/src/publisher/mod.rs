@@ -36,8 +36,8 @@ pub enum PublishError {
         /// Why.
         source: async_nats::jetstream::context::PublishError,
     },
-    /// The broker holds a later declaration for the host; nothing was published over it.
-    #[error("a later declaration lies at the broker (got {}, have {})", got.sequence, have.sequence)]
+    /// The broker holds a later declaration for the host, or another of the same number; nothing was published over it.
+    #[error("another declaration lies at the broker (got {}, have {})", got.sequence, have.sequence)]
     Overtaken {
         /// What was to be published.
         got: Position,

@@ -60,45 +60,21 @@ impl Publisher {
         Ok(Self { folder: folder.clone(), keyrings, context })
     }
 
-    /// Publishes the signed declaration `envelope` at `position` for `uid`, unless it is the host's last one already.
-    /// It never takes the place of a later one: a host asks for the last one alone.
+    /// Publishes the signed declaration `envelope` at `position` for `uid`, as [`put_declaration`] does.
     ///
     /// # Errors
     ///
-    /// [`PublishError::Overtaken`]: a later one lies there; nothing was published. [`PublishError::NotAcknowledged`]:
-    /// publish the same bytes again. [`PublishError::Unreadable`].
+    /// See [`put_declaration`].
     pub async fn publish_declaration(
         &self,
         uid: &HostUid,
         position: Position,
         envelope: &Bytes,
     ) -> Result<Sent, PublishError> {
-        let subject = subjects::declaration(uid);
-        let digest = Digest::of(envelope);
         let reports = last(&self.context, subjects::EVENTS, &subjects::events(uid)).await?;
-        loop {
-            let held = last(&self.context, subjects::DECLARATIONS, &subject).await?;
-            if let Some((_, held)) = &held {
-                if held == envelope {
-                    return Ok(Sent { fresh: false, after: 0, envelope: digest });
-                }
-                if let Some(have) = self.position_of(held).filter(|held| *held > position) {
-                    return Err(PublishError::Overtaken { got: position, have });
-                }
-            }
-            let after = held.map_or(0, |(sequence, _)| sequence);
-            // Where somebody published since, it is another one that lies there: each time round is one of theirs.
-            if publish_after(&self.context, subject.clone(), envelope, after).await? {
-                return Ok(Sent { fresh: true, after: reports.map_or(0, |(sequence, _)| sequence), envelope: digest });
-            }
-        }
-    }
-
-    /// The position of the declaration in `envelope`, where it is one of this fleet's.
-    fn position_of(&self, envelope: &Bytes) -> Option<Position> {
-        let trust = self.keyrings.current.at(state::now());
-        let declaration: Verified<Declaration> = verify(&Unverified::new(envelope.clone()), &trust).ok()?;
-        Some(Position { epoch: declaration.epoch, sequence: declaration.sequence })
+        let fresh = place(&self.context, &self.keyrings, uid, position, envelope).await?;
+        let after = reports.filter(|_| fresh).map_or(0, |(sequence, _)| sequence);
+        Ok(Sent { fresh, after, envelope: Digest::of(envelope) })
     }
 
     pub(super) async fn last(&self, name: &str, subject: &str) -> Result<Option<(u64, Bytes)>, PublishError> {
@@ -108,6 +84,57 @@ impl Publisher {
     pub(super) async fn stream(&self, name: &str, subject: &str) -> Result<Stream<()>, PublishError> {
         stream(&self.context, name, subject).await
     }
+}
+
+/// Publishes the signed declaration `envelope` at `position` for `uid`, unless it is the host's last one already.
+/// Whether it did. It never takes the place of a later one, nor of another of the same number: a host asks for the last
+/// one alone.
+///
+/// # Errors
+///
+/// [`PublishError::Overtaken`]: such a one lies there; nothing was published. [`PublishError::NotAcknowledged`]: publish
+/// the same bytes again. [`PublishError::Unreadable`].
+pub async fn put_declaration(
+    client: &Client,
+    keyrings: &Keyrings,
+    uid: &HostUid,
+    position: Position,
+    envelope: &Bytes,
+) -> Result<bool, PublishError> {
+    place(&jetstream::new(client.clone()), keyrings, uid, position, envelope).await
+}
+
+async fn place(
+    context: &Context,
+    keyrings: &Keyrings,
+    uid: &HostUid,
+    position: Position,
+    envelope: &Bytes,
+) -> Result<bool, PublishError> {
+    let subject = subjects::declaration(uid);
+    loop {
+        let held = last(context, subjects::DECLARATIONS, &subject).await?;
+        if let Some((_, held)) = &held {
+            if held == envelope {
+                return Ok(false);
+            }
+            if let Some(have) = declared_at(held, keyrings).filter(|have| *have >= position) {
+                return Err(PublishError::Overtaken { got: position, have });
+            }
+        }
+        let after = held.map_or(0, |(sequence, _)| sequence);
+        // Where somebody published since, it is another one that lies there: each time round is one of theirs.
+        if publish_after(context, subject.clone(), envelope, after).await? {
+            return Ok(true);
+        }
+    }
+}
+
+/// The position of the declaration in `envelope`, where it is one of this fleet's.
+fn declared_at(envelope: &Bytes, keyrings: &Keyrings) -> Option<Position> {
+    let trust = keyrings.current.at(state::now());
+    let declaration: Verified<Declaration> = verify(&Unverified::new(envelope.clone()), &trust).ok()?;
+    Some(Position { epoch: declaration.epoch, sequence: declaration.sequence })
 }
 
 /// Publishes every keyring of the fleet that the broker does not hold; returns how many.

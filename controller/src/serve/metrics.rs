@@ -22,6 +22,7 @@ pub(super) struct Metrics {
     events: Counter,
     receipts: Counter,
     mended: Counter,
+    overtaken: Gauge,
     faults: Family<Labels, Counter>,
     refilled: Family<Labels, Counter>,
     silent: Family<Labels, Gauge<i64, AtomicI64>>,
@@ -41,6 +42,8 @@ impl Metrics {
         registry.register("receipts_published", "Receipts published since the start", receipts.clone());
         let mended = Counter::default();
         registry.register("store_mended", "Times the store was found damaged, gone or replaced", mended.clone());
+        let (overtaken, words) = (Gauge::default(), "Hosts whose declaration at the broker another controller issued");
+        registry.register("declarations_overtaken", words, overtaken.clone());
         let faults: Family<Labels, Counter> = faults;
         registry.register("messages_refused", "Batches and heartbeats not stored, by code", faults.clone());
         let refilled: Family<Labels, Counter> = refilled;
@@ -55,7 +58,20 @@ impl Metrics {
         registry.register_with_unit("broker_stream_room", "Bytes a stream may hold", Unit::Bytes, room.clone());
         registry.register("broker_stream_alarm", "1 where a stream is nearly full", alarm.clone());
         let (heard, last_round) = (Mutex::default(), AtomicU64::default());
-        Self { registry, events, receipts, mended, faults, refilled, silent, clock, streams, heard, last_round }
+        Self {
+            registry,
+            events,
+            receipts,
+            mended,
+            overtaken,
+            faults,
+            refilled,
+            silent,
+            clock,
+            streams,
+            heard,
+            last_round,
+        }
     }
 
     /// A round of collecting came to its end.
@@ -78,6 +94,10 @@ impl Metrics {
 
     pub(super) fn mended(&self) {
         self.mended.inc();
+    }
+
+    pub(super) fn overtaken(&self, hosts: usize) {
+        self.overtaken.set(i64::try_from(hosts).unwrap_or(i64::MAX));
     }
 
     pub(super) fn fault(&self, code: &str) {

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use async_nats::Client;
 use bytes::Bytes;
 use replicator_protocol::envelope::{Unverified, Verified, verify};
-use replicator_protocol::ids::HostUid;
+use replicator_protocol::ids::{HostUid, Position};
 use replicator_protocol::subjects;
 use replicator_protocol::wire::event::Receipt;
 
@@ -67,10 +67,32 @@ impl Hands {
     }
 }
 
+/// What a comparison found.
+pub(super) struct Compared {
+    /// How full each stream is.
+    fills: Vec<Fill>,
+    /// In whose place the broker holds a declaration that this controller's log does not end with.
+    overtaken: Vec<Overtaken>,
+}
+
+/// A declaration that was not published, for the broker holds another one that is no earlier.
+struct Overtaken {
+    uid: HostUid,
+    got: Position,
+    have: Position,
+}
+
+/// What was said already, and is said again only after it was not so.
+#[derive(Default)]
+struct Said {
+    full: BTreeSet<String>,
+    overtaken: BTreeSet<(String, Position)>,
+}
+
 /// Compares for as long as it is polled.
 pub(super) async fn keep_full(parts: Parts, hands: Hands) {
     let mut last_problem = String::new();
-    let mut alarmed = BTreeSet::new();
+    let mut said = Said::default();
     loop {
         // A connection that was made anew may be to another broker, and what a later keyring revokes must not wait. Seen
         // before the comparison: what comes while it is made is none that it knew.
@@ -79,9 +101,10 @@ pub(super) async fn keep_full(parts: Parts, hands: Hands) {
         let seen = || (statistics.connects.load(Ordering::Relaxed), keyring::has_later(&parts.folder, version));
         let before = seen();
         match refill(&parts, &hands).await {
-            Ok(fills) => {
+            Ok(compared) => {
                 last_problem.clear();
-                warn(&mut alarmed, &fills);
+                said.full(&compared.fills);
+                said.overtaken(&compared.overtaken);
                 tokio::select! {
                     () = wait(|| seen() != before) => {}
                     () = parts.mended.notified() => {}
@@ -110,8 +133,8 @@ async fn wait(has_changed: impl Fn() -> bool) {
     }
 }
 
-/// Compares once, streams first: what follows lies in them. Returns how full they are.
-pub(super) async fn refill(parts: &Parts, hands: &Hands) -> Result<Vec<Fill>, RefillError> {
+/// Compares once, streams first: what follows lies in them.
+pub(super) async fn refill(parts: &Parts, hands: &Hands) -> Result<Compared, RefillError> {
     parts.reload_keyrings();
     let Ensured { made, corrected, fills } = streams::ensure(&hands.admin, &streams::wanted()).await?;
     told(parts, "streams", made.len() + corrected.len());
@@ -124,18 +147,39 @@ pub(super) async fn refill(parts: &Parts, hands: &Hands) -> Result<Vec<Fill>, Re
     told(parts, "keyrings", publish::publish_keyrings(&hands.admin, &parts.keyrings()).await?);
     told(parts, "accounts", push_missing(&parts.folder, &hands.system).await?.len());
     told(parts, "receipts", receipts(parts, hands).await?);
-    told(parts, "declarations", declarations(parts, hands).await?);
-    Ok(fills)
+    let (given, overtaken) = declarations(parts, hands).await?;
+    told(parts, "declarations", given);
+    parts.metrics.overtaken(overtaken.len());
+    Ok(Compared { fills, overtaken })
 }
 
-/// Warns of each stream once when it gets nearly full, and again only after it was not.
-fn warn(alarmed: &mut BTreeSet<String>, fills: &[Fill]) {
-    for fill in fills {
-        if !fill.alarms() {
-            alarmed.remove(&fill.stream);
-        } else if alarmed.insert(fill.stream.clone()) {
-            let Fill { stream, bytes, room } = fill;
-            tracing::warn!(%stream, bytes, room, "a stream of the broker is nearly full ({} %)", fill.percent());
+impl Said {
+    /// Warns of each stream that gets nearly full.
+    fn full(&mut self, fills: &[Fill]) {
+        for fill in fills {
+            if !fill.alarms() {
+                self.full.remove(&fill.stream);
+            } else if self.full.insert(fill.stream.clone()) {
+                let Fill { stream, bytes, room } = fill;
+                tracing::warn!(%stream, bytes, room, "a stream of the broker is nearly full ({} %)", fill.percent());
+            }
+        }
+    }
+
+    /// Says whose declaration was not published.
+    fn overtaken(&mut self, overtaken: &[Overtaken]) {
+        let before = std::mem::take(&mut self.overtaken);
+        for Overtaken { uid, got, have } in overtaken {
+            let is_known = before.contains(&(uid.to_string(), *have));
+            self.overtaken.insert((uid.to_string(), *have));
+            if !is_known {
+                let (got, have) = (got.sequence, have.sequence);
+                tracing::error!(
+                    host = %uid, got, have,
+                    "a controller with another log issued what the broker holds for a host; it stays, and what was issued \
+                     here last is not published: see which controller is to declare for it, and stop the other"
+                );
+            }
         }
     }
 }
@@ -180,34 +224,29 @@ fn chain_in(parts: &Parts, receipt: &Bytes) -> Option<[u8; 16]> {
     receipt.chain[..].try_into().ok()
 }
 
-async fn declarations(parts: &Parts, hands: &Hands) -> Result<usize, RefillError> {
-    let mut given = 0;
+/// Publishes the last declaration issued for each host where the broker's last is an earlier one, or none. Returns how
+/// many it published, and where the broker's is no earlier one and yet another.
+async fn declarations(parts: &Parts, hands: &Hands) -> Result<(usize, Vec<Overtaken>), RefillError> {
+    let (mut given, mut overtaken) = (0, Vec::new());
     let admitted = certificates::list(&parts.folder)?;
     for log in logs(&hands.home).await? {
         let state = log.read().await?.state;
-        let Some((_, uid)) = &state.identity else { continue };
+        let (Some((_, uid)), Some(issued)) = (&state.identity, state.last_issued()) else { continue };
         if !admitted.contains(uid) {
             continue;
         }
-        given += usize::from(declaration(&log, hands, uid).await?);
+        let (keyrings, got) = (parts.keyrings(), issued.position);
+        match publish::put_declaration(&hands.admin, &keyrings, uid, got, &issued.envelope).await {
+            Ok(fresh) => given += usize::from(fresh),
+            Err(PublishError::Overtaken { have, .. }) => {
+                // Where the log has gone on since, it is this controller's: the next comparison starts from there.
+                let went_on = log.read().await?.state.last_issued().is_some_and(|issued| issued.position > got);
+                overtaken.extend((!went_on).then(|| Overtaken { uid: uid.clone(), got, have }));
+            }
+            Err(error) => return Err(error.into()),
+        }
     }
-    Ok(given)
-}
-
-/// Publishes the last declaration issued for `uid` where the broker's last is another.
-async fn declaration(log: &Log, hands: &Hands, uid: &HostUid) -> Result<bool, RefillError> {
-    let subject = subjects::declaration(uid);
-    // The broker first, the log after: issuing comes before publishing, so that what the broker holds is never
-    // newer than what is read then.
-    let held = publish::held_at(&hands.admin, subjects::DECLARATIONS, &subject).await?;
-    let state = log.read().await?.state;
-    let Some(issued) = state.last_issued() else { return Ok(false) };
-    if held.as_ref().is_some_and(|(_, held)| *held == issued.envelope) {
-        return Ok(false);
-    }
-    // Where somebody published meanwhile it is later than what was read.
-    let after = held.map_or(0, |(sequence, _)| sequence);
-    Ok(publish::put_after(&hands.admin, subject, &issued.envelope, after).await?)
+    Ok((given, overtaken))
 }
 
 /// The logs of every host in the local state.

@@ -21,7 +21,7 @@ use replicator::state::{App, Event as Logged, Log};
 use replicator_lab::nats::{Broker, Host};
 use replicator_lab::wait;
 use replicator_protocol::envelope::{Unverified, Verified, sign, verify};
-use replicator_protocol::ids::{Digest, HostId, HostUid, Position};
+use replicator_protocol::ids::{Digest, HostId, HostUid};
 use replicator_protocol::subjects;
 use replicator_protocol::wire::enrolment::HostCertificate;
 use replicator_protocol::wire::event::event::Body;
@@ -51,7 +51,7 @@ impl Drop for Bed {
 
 async fn bed() -> Result<Bed> {
     let mut bed = bed_without_serve().await?;
-    (bed.pages, bed.stop) = collect(&bed.broker).await?;
+    bed.serve().await?;
     Ok(bed)
 }
 
@@ -73,7 +73,6 @@ pub(crate) async fn bed_without_serve() -> Result<Bed> {
     Ok(Bed { broker, host, uid, identity, certificate, pages, stop })
 }
 
-/// Starts `serve` and waits until it serves.
 async fn collect(broker: &Broker) -> Result<(SocketAddr, CancellationToken)> {
     let (home, stop) = (broker.home.clone(), CancellationToken::new());
     let settings = Settings { fleet: broker.fleet.clone(), listen: "127.0.0.1:0".parse()? };
@@ -113,6 +112,13 @@ pub(crate) fn batch(uid: &HostUid, events: &[Bytes]) -> EventBatch {
 }
 
 impl Bed {
+    /// Starts `serve`, in the place of one that runs, and waits until it serves.
+    pub(crate) async fn serve(&mut self) -> Result<()> {
+        self.stop.cancel();
+        (self.pages, self.stop) = collect(&self.broker).await?;
+        Ok(())
+    }
+
     /// Publishes as the agent does, and waits for the broker's acknowledgement.
     pub(crate) async fn say(&self, batch: &EventBatch, key: &SigningKey) -> Result<()> {
         let context = jetstream::new(self.host.client.clone());
@@ -139,7 +145,7 @@ impl Bed {
     }
 
     /// A page of `serve`, with its head.
-    async fn page(&self, path: &str) -> Result<String> {
+    pub(crate) async fn page(&self, path: &str) -> Result<String> {
         use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
         let mut stream = tokio::net::TcpStream::connect(self.pages).await?;
         let request = format!("GET {path} HTTP/1.1\r\nhost: lab\r\nconnection: close\r\n\r\n");
@@ -203,7 +209,8 @@ async fn rebuilt_broker_is_given_everything_again() -> Result<()> {
     let history = history(&bed.uid, 2);
     bed.say(&batch(&bed.uid, &history), &bed.identity).await?;
     bed.receipt_for(2).await?;
-    let issued = issue(&bed).await?;
+    let issued = Bytes::from_static(b"as it was signed");
+    issue(&bed, issued.clone()).await?;
 
     bed.broker.wipe()?;
     bed.broker.resume().await?;
@@ -243,7 +250,7 @@ async fn collector_that_lost_its_store_asks_for_all_of_it_again() -> Result<()> 
             Ok(()) | Err(_) => {}
         }
     }
-    (bed.pages, bed.stop) = collect(&bed.broker).await?;
+    bed.serve().await?;
     let told = bed.receipt_for(0).await?;
     assert_eq!((&told.chain[..], &told.hash[..]), (&[1; 16][..], &[0; 32][..]));
     // Not the same bytes as before: the broker drops those for two minutes.
@@ -301,27 +308,21 @@ async fn nearly_full_stream_is_told_by_a_running_serve() -> Result<()> {
     Ok(())
 }
 
-/// Issues a declaration as the controller does, without publishing it, and returns its envelope.
-async fn issue(bed: &Bed) -> Result<Bytes> {
+/// Issues `envelope` as the controller does its next declaration, without publishing it.
+pub(crate) async fn issue(bed: &Bed, envelope: Bytes) -> Result<()> {
     let (app, host) = (App::parse("lab")?, HostId::parse("web-1")?);
     let log = Log::local(&bed.broker.home, &app, &host)?;
-    let fleet = Keyrings::load(&bed.broker.fleet)?.current.fleet().clone();
-    let envelope = Bytes::from_static(b"as it was signed");
-    let hash = Hash(Digest::of(&envelope));
-    let events = [
-        Logged::HostDefined { fleet, uid: bed.uid.clone() },
-        Logged::HostAdmitted { certificate: Blob(bed.certificate.clone()) },
-        Logged::DeclarationIssued {
-            position: Position { epoch: 1, sequence: 1 },
-            hash,
-            intent_hash: hash,
-            plan_id: hash,
-            envelope: Blob(envelope.clone()),
-        },
-    ];
     let mut history = log.read().await?;
-    for event in events {
-        history = log.append(history, event, 0).await?;
+    if history.entries.is_empty() {
+        let fleet = Keyrings::load(&bed.broker.fleet)?.current.fleet().clone();
+        let certificate = Blob(bed.certificate.clone());
+        for event in [Logged::HostDefined { fleet, uid: bed.uid.clone() }, Logged::HostAdmitted { certificate }] {
+            history = log.append(history, event, 0).await?;
+        }
     }
-    Ok(envelope)
+    let (position, hash) = (history.state.next_position(), Hash(Digest::of(&envelope)));
+    let envelope = Blob(envelope);
+    let event = Logged::DeclarationIssued { position, hash, intent_hash: hash, plan_id: hash, envelope };
+    log.append(history, event, 0).await?;
+    Ok(())
 }

@@ -13,11 +13,18 @@ use replicator_protocol::envelope::sign;
 use replicator_protocol::ids::{Digest, FleetName, HostId, HostUid, Position};
 use replicator_protocol::subjects;
 
+use super::collector::{bed_without_serve, issue};
+
 fn position(sequence: u64) -> Position {
     Position { epoch: 1, sequence }
 }
 
 fn declaration(broker: &Broker, uid: &HostUid, sequence: u64) -> Result<Bytes> {
+    declaration_by(broker, uid, sequence, "")
+}
+
+/// `by` tells two of one number apart.
+fn declaration_by(broker: &Broker, uid: &HostUid, sequence: u64, by: &str) -> Result<Bytes> {
     let head = Head {
         fleet: FleetName::parse("lab")?,
         host: HostId::parse("web-1")?,
@@ -26,7 +33,7 @@ fn declaration(broker: &Broker, uid: &HostUid, sequence: u64) -> Result<Bytes> {
         issued_at: 0,
         plan_id: Digest([0; 32]),
         previous: None,
-        spec_revision: String::new(),
+        spec_revision: by.into(),
     };
     let key = signing::load(&broker.fleet, Signer::Declare)?;
     Ok(sign(&Compiled::nothing().declaration(head).to_wire(), &[&key]))
@@ -56,6 +63,33 @@ async fn slower_controller_never_takes_the_place_of_a_later_declaration() -> Res
     // What nobody of this fleet signed is no declaration, and is in nobody's way.
     publish::put(&admin, subject.clone(), &Bytes::from_static(b"planted")).await?;
     assert!(publisher.publish_declaration(&uid, position(4), &declaration(&broker, &uid, 4)?).await?.fresh);
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn serve_of_a_controller_with_another_log_leaves_a_later_declaration_where_it_is() -> Result<()> {
+    let mut bed = bed_without_serve().await?;
+    let publisher = Publisher::connect(&bed.broker.fleet).await?;
+    let admin = link::connect(&bed.broker.fleet, Member::Admin).await?;
+    let (uid, subject) = (bed.uid.clone(), subjects::declaration(&bed.uid));
+    let held = async || publish::held(&admin, subjects::DECLARATIONS, &subject).await;
+    issue(&bed, declaration(&bed.broker, &uid, 1)?).await?;
+    // The other's of the same number, and the other's later one. `serve` compares once before it is there.
+    for sequence in [1, 2] {
+        let others = declaration_by(&bed.broker, &uid, sequence, "another log")?;
+        assert!(publisher.publish_declaration(&uid, position(sequence), &others).await?.fresh);
+        bed.serve().await?;
+        assert_eq!(held().await?, Some(others));
+        let figures = bed.page("/metrics").await?;
+        assert!(figures.contains("replicator_declarations_overtaken 1"), "{figures}");
+    }
+    // The control: what is later than the other's is published.
+    let later = declaration(&bed.broker, &uid, 3)?;
+    issue(&bed, declaration(&bed.broker, &uid, 2)?).await?;
+    issue(&bed, later.clone()).await?;
+    bed.serve().await?;
+    assert_eq!(held().await?, Some(later));
+    assert!(bed.page("/metrics").await?.contains("replicator_declarations_overtaken 0"));
     Ok(())
 }
 
