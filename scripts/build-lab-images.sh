@@ -50,7 +50,7 @@ while read -r name file arguments; do
   [ "$file" = caddy ] && from=caddy
   options=()
   for argument in $arguments; do options+=(--build-arg "$argument"); done
-  said=$(docker build --quiet --tag "$name" --file "lab/images/$file.Dockerfile" "${options[@]}" "$context/$from" 2>&1) || {
+  said=$(docker build --quiet --force-rm --tag "$name" --file "lab/images/$file.Dockerfile" "${options[@]}" "$context/$from" 2>&1) || {
     echo "cannot build $name:" >&2
     echo "$said" >&2
     exit 1

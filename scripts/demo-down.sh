@@ -5,14 +5,25 @@ cd "$(dirname "$0")/.."
 . scripts/demo-lib.sh
 
 demand_root demo-down
-if [ ! -e "$DEMO_DIR/before/complete" ]; then
+if [ ! -e "$MARK" ]; then
   echo "there is no demo in $DEMO_DIR; nothing was done"
+  exit 0
+fi
+if [ ! -e "$DEMO_DIR/before/complete" ]; then
+  # Cut off before it made anything, or while it was taken away.
+  forget
   exit 0
 fi
 DOCKERD_PROCESS=$DEMO_DIR/run/dockerd scripts/prepare-machine.sh
 
 if [ -e "$REPLICATOR_HOME/fleets/demo/fleet.toml" ]; then
   say "taking the host down"
+  # They may be gone, with all of `target/`.
+  if [ ! -x "$replicator" ] || [ ! -x "${replicator%/*}/replicator-host-agent" ]; then
+    command -v cargo >/dev/null || fail "there is no \`cargo\`, and $replicator is gone" "install the Rust toolchain: https://rustup.rs"
+    cargo build --workspace
+  fi
+  scripts/fetch-lab-binaries.sh
   # The host is told to remove what it was given: broker and collector may have ended meanwhile.
   raise_broker
   raise_serve
@@ -46,9 +57,11 @@ if [ -n "$left" ]; then
   fail "not everything is as it was before the demo" "what is not the demo's may stay; then remove $DEMO_DIR"
 fi
 
-end_process "$DEMO_DIR/run/dockerd"
-packages=$(cat "$DEMO_DIR/installed" 2>/dev/null | tr '\n' ' ') || true
-rm -rf "$DEMO_DIR"
-echo "nothing of the demo is left: no container, network, volume, image, process, unit or file"
-[ -z "$packages" ] || echo "these packages were installed for it and stay: $packages"
+# What stood in the place of a file of the demo's is nobody's to remove.
+originals=$(find "$DEMO_DIR/agent/var/lib" -path '*/originals/*' -type f 2>/dev/null | head -n 1) || true
+if [ -n "$originals" ]; then
+  fail "the agent keeps what it found in the place of files it wrote: ${originals%/*}" \
+    "take it out of there, then remove $DEMO_DIR"
+fi
+forget
 echo "what was built stays in target/ until \`cargo clean\`"

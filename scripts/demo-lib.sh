@@ -2,7 +2,12 @@
 # this machine. Sourced, not run; the folder of the project is the current one.
 # shellcheck shell=bash
 
-DEMO_DIR=$(realpath -m "${DEMO_DIR:-target/demo}")
+# Not below `target/`: what runs on this machine is known by it, and `cargo clean` is no way to end that.
+DEMO_DIR=$(realpath -m "${DEMO_DIR:-.demo}")
+# In every folder this demo made, and in no other: that one is removed whole. It holds the ports.
+MARK=$DEMO_DIR/.replicator-demo
+# A demo that is there keeps the ports it began with.
+[ ! -e "$DEMO_DIR/before/complete" ] || read -r BROKER_PORT SERVE_PORT <"$MARK" || true
 BROKER_PORT=${BROKER_PORT:-4222}
 SERVE_PORT=${SERVE_PORT:-8470}
 # Fixed by the product, for a host without ingress.
@@ -15,6 +20,9 @@ export REPLICATOR_HOME=$DEMO_DIR/home
 replicator=target/debug/replicator
 files=(--fleet examples/clanker.yml --distribution lab/images/distribution.json)
 agent=(--agent-root "$DEMO_DIR/agent")
+# How this demo is called again.
+make=make
+[ "$DEMO_DIR" = "$PWD/.demo" ] || make="DEMO_DIR='$DEMO_DIR' make"
 
 say() { printf '\n== %s\n' "$*"; }
 
@@ -25,7 +33,16 @@ fail() {
 
 demand_root() {
   [ "$(id -u)" = 0 ] || fail "the demo is not run as root, and its agent needs to be" \
-    "run \`sudo env PATH=\"\$PATH\" HOME=\"\$HOME\" make $1\`"
+    "run \`sudo env PATH=\"\$PATH\" HOME=\"\$HOME\" $make $1\`"
+}
+
+# Makes the demo's folder; somebody else's is left alone.
+take_folder() {
+  if [ ! -e "$MARK" ] && [ -e "$DEMO_DIR" ] && [ -n "$(ls -A "$DEMO_DIR" 2>/dev/null || echo file)" ]; then
+    fail "$DEMO_DIR is there and was not made by the demo" "name another folder with DEMO_DIR: this one would be removed in the end"
+  fi
+  mkdir -p "$DEMO_DIR"
+  echo "$BROKER_PORT $SERVE_PORT" >"$MARK"
 }
 
 has_systemd() { [ -d /run/systemd/system ]; }
@@ -53,8 +70,21 @@ started() {
   [ "$1" != Z ] && echo "${20}"
 }
 
-# Keeps number and start time of a process in a file.
-keep_process() { echo "$1 $(started "$1")" >"$2"; }
+# Keeps number and start time of a process in a file, whole or not at all.
+keep_process() {
+  echo "$1 $(started "$1")" >"$2.new"
+  mv "$2.new" "$2"
+}
+
+# Runs a command in a session of its own. It names itself in the file before it begins: whatever happens to us, it is
+# found.
+detach() {
+  local file=$1
+  shift
+  # shellcheck disable=SC2016
+  setsid bash -c '. scripts/demo-lib.sh; keep_process $$ "$0"; exec "$@"' "$file" "$@" >>"$file.log" 2>&1 </dev/null &
+  disown
+}
 
 # Whether the process a file names runs.
 runs() {
@@ -102,9 +132,8 @@ END
     systemctl enable --quiet --now "$unit"
   elif ! runs "$DEMO_DIR/run/$name"; then
     mkdir -p "$DEMO_DIR/run"
-    setsid "$@" >>"$DEMO_DIR/run/$name.log" 2>&1 </dev/null &
-    keep_process $! "$DEMO_DIR/run/$name"
-    disown
+    detach "$DEMO_DIR/run/$name" "$@"
+    within 5 runs "$DEMO_DIR/run/$name" || true
   fi
 }
 
@@ -116,6 +145,35 @@ lower() {
     systemctl daemon-reload
   fi
   end_process "$DEMO_DIR/run/$1"
+}
+
+# What this machine lacked and has now, installed for the demo.
+installed() {
+  [ -f "$DEMO_DIR/installed" ] || return 0
+  local package
+  for package in $(tr ' ' '\n' <"$DEMO_DIR/installed" | sort -u); do
+    [ "$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null)" = installed ] && echo "$package"
+  done
+  return 0
+}
+
+# Removes the demo's folder, and says what is left of the demo.
+forget() {
+  local packages nothing="nothing of the demo is left: no container, network, volume, image, process, unit or file"
+  end_process "$DEMO_DIR/run/dockerd"
+  packages=$(installed | tr '\n' ' ')
+  packages=${packages% }
+  # From here on there is no demo. The mark goes last: a removal that is cut off is gone on with.
+  rm -f "$DEMO_DIR/before/complete"
+  find "$DEMO_DIR" -mindepth 1 -maxdepth 1 ! -path "$MARK" -exec rm -rf {} +
+  rm -rf "$DEMO_DIR"
+  if [ -z "$packages" ]; then
+    echo "$nothing"
+  else
+    echo "these packages were installed for the demo and stay, with what they run; \`apt-get purge\` removes them:"
+    echo "  $packages"
+    echo "but for them, $nothing"
+  fi
 }
 
 # Ends what still runs a program of the demo's that was built anew since; whoever raises it next takes the new one.
@@ -155,7 +213,8 @@ raise_serve() {
   }
 }
 
-# What is on this machine, one file a list, so that before and after can be compared.
+# What is on this machine, one file a list, so that before and after can be compared. `/run/containerd` comes with the
+# first container that a runtime starts, whosever that is, and goes with the next boot.
 take_lists() {
   mkdir -p "$1"
   docker ps --all --format '{{.Names}}' >"$1/containers"
@@ -163,7 +222,7 @@ take_lists() {
   docker volume ls --quiet >"$1/volumes"
   docker image ls --format '{{.Repository}}:{{.Tag}}' >"$1/images"
   find /etc /etc/systemd /etc/systemd/system /var/lib /usr/lib /usr/local /run \
-    -mindepth 1 -maxdepth 1 ! -name '*.pid' ! -name '*.lock' >"$1/files"
+    -mindepth 1 -maxdepth 1 ! -name '*.pid' ! -name '*.lock' ! -path /run/containerd >"$1/files"
   ls /etc/systemd/system /run/systemd/transient 2>/dev/null >"$1/units" || true
   our_processes >"$1/processes"
   for list in "$1"/*; do LC_ALL=C sort -u -o "$list" "$list"; done

@@ -22,6 +22,8 @@ fi
 if [ ${#missing[@]} -gt 0 ]; then
   echo "installing ${missing[*]}" >&2
   export DEBIAN_FRONTEND=noninteractive
+  # An installation that was cut off is ended first: nothing is installed before that.
+  [ -z "$(dpkg --audit 2>/dev/null)" ] || dpkg --configure -a >/dev/null
   apt-get -qq update
   apt-get -qq install -y --no-install-recommends "${missing[@]}" >/dev/null
 fi
@@ -33,19 +35,19 @@ mkdir -p target/lab
 if [ -d /run/systemd/system ]; then
   systemctl start docker
 else
-  setsid dockerd >"$log" 2>&1 </dev/null &
-  pid=$!
+  # It names itself before it begins, so that it is found whatever happens to us. Of the fields of `stat` after the
+  # last bracket the twentieth is when it started.
+  # shellcheck disable=SC2016
+  setsid bash -c '
+    if [ -n "$0" ]; then
+      stat=$(cat "/proc/$$/stat")
+      set -- ${stat##*) }
+      echo "$$ ${20}" >"$0.new" && mv "$0.new" "$0"
+    fi
+    exec dockerd' "${DOCKERD_PROCESS:-}" >"$log" 2>&1 </dev/null &
 fi
 for _ in $(seq 1 60); do
-  if answers; then
-    if [ -n "${DOCKERD_PROCESS:-}" ] && [ -n "${pid:-}" ]; then
-      # The fields of `stat` after the last bracket: the twentieth is when it started.
-      stat=$(cat "/proc/$pid/stat")
-      set -- ${stat##*) }
-      echo "$pid ${20}" >"$DOCKERD_PROCESS"
-    fi
-    exit 0
-  fi
+  answers && exit 0
   sleep 1
 done
 echo "dockerd does not answer; the end of its log:" >&2
