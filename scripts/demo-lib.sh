@@ -151,11 +151,12 @@ lower() {
 installed() {
   [ -f "$DEMO_DIR/installed" ] || return 0
   local package
-  for package in $(tr ' ' '\n' <"$DEMO_DIR/installed" | sort -u); do
-    [ "$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null)" = installed ] && echo "$package"
+  for package in $(sort -u "$DEMO_DIR/installed"); do
+    if has_package "$package"; then echo "$package"; fi
   done
-  return 0
 }
+
+has_package() { [ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" = installed ]; }
 
 # Removes the demo's folder, and says what is left of the demo.
 forget() {

@@ -34,7 +34,8 @@ take_folder
 # What lies there without a list of what was before is the rest of one that was being removed.
 [ -z "$first" ] || rm -rf "$DEMO_DIR/before" "$DEMO_DIR/home" "$DEMO_DIR/agent"
 mkdir -p "$DEMO_DIR/run"
-[ -z "$missing" ] || echo "$missing" >>"$DEMO_DIR/installed"
+# A command that is missing names all the packages it takes; some of them may be there.
+for package in $missing; do has_package "$package" || echo "$package"; done >>"$DEMO_DIR/installed"
 DOCKERD_PROCESS=$DEMO_DIR/run/dockerd scripts/prepare-machine.sh
 
 if [ -n "$first" ]; then
