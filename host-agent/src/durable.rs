@@ -3,13 +3,13 @@
 //! Bytes come in; a file that holds either the old bytes or the new ones, never a mixture, comes out. It knows
 //! nothing of what is declared: files of a declaration are the appliers' business.
 
-use std::ffi::OsStr;
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use crate::host::point::{Effect, around};
+use crate::host::unfinished::Unfinished;
 
 /// One of the agent's own files could not be read or written.
 #[derive(Debug, thiserror::Error)]
@@ -31,10 +31,8 @@ impl FileError {
     }
 }
 
-/// What a file is called until it is in its place; letters and digits follow.
-const NEW: &str = ".new-";
-/// How many of them.
-const RANDOM: usize = 6;
+/// What a file is called until it is in its place.
+const NEW: Unfinished = Unfinished { begins: ".new-", random: 6, ends: "" };
 
 /// Puts `bytes` at `path` with `mode`, replacing what stood there in one step.
 ///
@@ -46,7 +44,7 @@ const RANDOM: usize = 6;
 pub fn replace(path: &Path, bytes: &[u8], mode: u32) -> Result<(), FileError> {
     let folder = path.parent().unwrap_or(Path::new("/"));
     let write = || -> io::Result<()> {
-        let mut beside = tempfile::Builder::new().prefix(NEW).rand_bytes(RANDOM).tempfile_in(folder)?;
+        let mut beside = NEW.builder().tempfile_in(folder)?;
         beside.write_all(bytes)?;
         beside.as_file().set_permissions(fs::Permissions::from_mode(mode))?;
         beside.as_file().sync_all()?;
@@ -64,17 +62,15 @@ pub fn replace(path: &Path, bytes: &[u8], mode: u32) -> Result<(), FileError> {
 /// [`FileError`]; some may be left.
 pub fn sweep(folder: &Path) -> Result<(), FileError> {
     let entries = fs::read_dir(folder).map_err(|source| FileError::new("read the folder", folder, source))?;
-    for entry in entries.flatten().filter(|entry| is_left(&entry.file_name())) {
+    // A folder so called is somebody else's.
+    let is_left =
+        |entry: &fs::DirEntry| NEW.is(&entry.file_name()) && entry.file_type().is_ok_and(|kind| kind.is_file());
+    for entry in entries.flatten().filter(is_left) {
         let path = entry.path();
         around(Effect::FileRemove, || fs::remove_file(&path))
             .map_err(|source| FileError::new("remove", &path, source))?;
     }
     Ok(())
-}
-
-fn is_left(name: &OsStr) -> bool {
-    let random = name.to_str().and_then(|name| name.strip_prefix(NEW)).unwrap_or_default();
-    random.len() == RANDOM && random.bytes().all(|byte| byte.is_ascii_alphanumeric())
 }
 
 /// Reads `path`; `None` where there is no such file.
@@ -125,10 +121,11 @@ mod tests {
         for name in [".new-aB3xYz", ".new-notes.txt", "key"] {
             fs::write(at.path().join(name), "").unwrap();
         }
+        fs::create_dir(at.path().join(".new-foLder")).unwrap();
         sweep(at.path()).unwrap();
         let mut left: Vec<_> = fs::read_dir(at.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
         left.sort();
-        assert_eq!(left, [".new-notes.txt", "key"]);
+        assert_eq!(left, [".new-foLder", ".new-notes.txt", "key"]);
     }
 
     #[test]

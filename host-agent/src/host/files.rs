@@ -1,23 +1,19 @@
 //! Files and folders: looked at without following links, written whole or not at all.
 
-use std::ffi::OsStr;
 use std::fs::{self, File, Permissions};
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, fchown};
 use std::path::{Component, Path, PathBuf};
 
 use super::point::{Effect, around};
+use super::unfinished::Unfinished;
 
 /// Most that is read of one file, in bytes: more than any declaration can carry.
 pub const READ_MAX: u64 = 64 * 1024 * 1024;
 /// Most links followed from one to the next, as the kernel does.
 const LINKS_MAX: u32 = 40;
-/// What a file on its way into its place is called: this, random letters and digits, and [`PART`].
-const OURS: &str = ".replicator-";
-/// See [`OURS`].
-const PART: &str = ".part";
-/// How many random letters and digits.
-const RANDOM: usize = 16;
+/// What a file on its way into its place is called.
+const PART: Unfinished = Unfinished { begins: ".replicator-", random: 16, ends: ".part" };
 /// Bits of a mode that are compared and set.
 const MODE_BITS: u32 = 0o7777;
 
@@ -181,7 +177,7 @@ fn is_turnable(path: &Path, follow: u32) -> io::Result<bool> {
 pub fn write(path: &Path, bytes: &[u8], ownership: Ownership) -> io::Result<()> {
     let folder = path.parent().ok_or_else(|| io::Error::other("the path has no folder"))?;
     around(Effect::FileWrite, || {
-        let mut beside = part().tempfile_in(folder)?;
+        let mut beside = PART.builder().tempfile_in(folder)?;
         hold(beside.as_file());
         around(Effect::FilePart, || {
             beside.write_all(bytes)?;
@@ -205,7 +201,7 @@ pub fn link(path: &Path, other: &Path) -> io::Result<()> {
     around(Effect::FileLink, || {
         let file = File::open(path)?;
         hold(&file);
-        match part().make_in(folder, |beside| fs::hard_link(path, beside)) {
+        match PART.builder().make_in(folder, |beside| fs::hard_link(path, beside)) {
             Ok(beside) => {
                 // Renaming one name of a file over another name of it leaves both (POSIX): the drop removes one.
                 fs::rename(beside.path(), other)?;
@@ -215,13 +211,6 @@ pub fn link(path: &Path, other: &Path) -> io::Result<()> {
             Err(error) => Err(error),
         }
     })
-}
-
-/// A file on its way into its place; it goes when it is dropped, but not when the agent dies.
-fn part() -> tempfile::Builder<'static, 'static> {
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(OURS).suffix(PART).rand_bytes(RANDOM);
-    builder
 }
 
 /// Says, as long as the file is open, that a write is under way. Where locks are not to be had the sweep has none
@@ -240,7 +229,7 @@ pub fn sweep(folder: &Path) -> io::Result<usize> {
     let mut swept = 0;
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
-        if !is_part(&entry.file_name()) || !entry.file_type()?.is_file() {
+        if !PART.is(&entry.file_name()) || !entry.file_type()?.is_file() {
             continue;
         }
         let file = File::open(entry.path())?;
@@ -250,11 +239,6 @@ pub fn sweep(folder: &Path) -> io::Result<usize> {
         }
     }
     Ok(swept)
-}
-
-fn is_part(name: &OsStr) -> bool {
-    let random = name.to_str().and_then(|name| name.strip_prefix(OURS)?.strip_suffix(PART));
-    random.is_some_and(|random| random.len() == RANDOM && random.bytes().all(|byte| byte.is_ascii_alphanumeric()))
 }
 
 fn copy(path: &Path, other: &Path) -> io::Result<()> {

@@ -8,4 +8,5 @@ pub mod files;
 pub mod http;
 pub mod point;
 pub mod routes;
+pub mod unfinished;
 pub mod users;

@@ -26,10 +26,10 @@ fn what_a_write_left_is_swept_and_nothing_else() {
     }
     fs::create_dir(at(".replicator-0123456789abcdef.part")).unwrap();
     std::os::unix::fs::symlink(at(theirs[0]), at(".replicator-fedcba9876543210.part")).unwrap();
-    let under_way = part().tempfile_in(folder.path()).unwrap();
+    let under_way = PART.builder().tempfile_in(folder.path()).unwrap();
     hold(under_way.as_file());
     let before = entries(folder.path()).unwrap();
-    let (_, left) = part().tempfile_in(folder.path()).unwrap().keep().unwrap();
+    let (_, left) = PART.builder().tempfile_in(folder.path()).unwrap().keep().unwrap();
     assert_eq!(sweep(folder.path()).unwrap(), 1);
     assert!(!left.exists() && under_way.path().exists());
     assert_eq!(entries(folder.path()).unwrap(), before);
