@@ -1,9 +1,9 @@
 //! What can be written on the command line.
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, Parser, ValueEnum};
 use replicator_protocol::ids::FleetName;
 
-use super::commands;
+use super::commands::Command;
 
 /// Turns a host spec into a running machine, and proves that it did.
 #[derive(Debug, Parser)]
@@ -49,31 +49,6 @@ pub enum Output {
     Human,
     /// One JSON document, or one a line where it is a stream.
     Json,
-}
-
-/// The commands, one file each in `cli/commands/`.
-#[derive(Debug, Subcommand)]
-pub enum Command {
-    /// Collect what hosts report.
-    Serve(commands::serve::ServeArgs),
-    /// Set up the broker that hosts and controller meet at.
-    #[command(subcommand)]
-    Broker(commands::broker_init::Command),
-    /// Show what a converge would change, and why.
-    Plan(commands::plan::PlanArgs),
-    /// Bring hosts up, converge them, take them down, and look at them.
-    #[command(subcommand)]
-    Host(commands::host::Command),
-    /// Show what hosts said, as it was collected.
-    Events(commands::events::EventsArgs),
-    /// Look at all hosts together.
-    #[command(subcommand)]
-    Fleet(commands::fleet_status::Command),
-    /// Check host specs and fleet files, offline.
-    Validate(commands::validate::ValidateArgs),
-    /// Keep the values behind `secret:NAME`.
-    #[command(subcommand)]
-    Secrets(commands::secrets::Command),
 }
 
 #[cfg(test)]

@@ -17,8 +17,32 @@ pub mod secrets;
 pub mod serve;
 pub mod validate;
 
-use super::args::Command;
 use super::{Context, Exit, Failure};
+
+/// The commands.
+#[derive(Debug, clap::Subcommand)]
+pub enum Command {
+    /// Collect what hosts report.
+    Serve(serve::ServeArgs),
+    /// Set up the broker that hosts and controller meet at.
+    #[command(subcommand)]
+    Broker(broker_init::Command),
+    /// Show what a converge would change, and why.
+    Plan(plan::PlanArgs),
+    /// Bring hosts up, converge them, take them down, and look at them.
+    #[command(subcommand)]
+    Host(host::Command),
+    /// Show what hosts said, as it was collected.
+    Events(events::EventsArgs),
+    /// Look at all hosts together.
+    #[command(subcommand)]
+    Fleet(fleet_status::Command),
+    /// Check host specs and fleet files, offline.
+    Validate(validate::ValidateArgs),
+    /// Keep the values behind `secret:NAME`.
+    #[command(subcommand)]
+    Secrets(secrets::Command),
+}
 
 /// Runs one command.
 ///
