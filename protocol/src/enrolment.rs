@@ -13,11 +13,10 @@ use prost::Message as _;
 use sha2::Sha256;
 use zeroize::Zeroizing;
 
-use crate::envelope::{Role, Trust, Unverified, Verified, sign, verify};
+use crate::envelope::{Role, Trust, Unverified, Verified, sign, unsigned_payload, verify};
 use crate::ids::{Digest, HostUid};
 use crate::refusal::{Code, Refusal};
 use crate::sealed_box::{SealingPublicKey, SealingSecretKey, push, unwrap, wrap};
-use crate::strict;
 use crate::wire::enrolment::{
     Answer, EnrolChallenge, EnrolGrant, EnrolRequest, HostCertificate, Introduction, enrol_request::Step,
 };
@@ -276,7 +275,7 @@ fn invalid(what: &'static str) -> Refusal {
 }
 
 fn claimed_introduction(envelope: &Bytes) -> Result<Introduction, Refusal> {
-    let request: EnrolRequest = strict::decode_unsigned_payload(envelope)?;
+    let request: EnrolRequest = unsigned_payload(envelope)?;
     match request.step {
         Some(Step::Introduction(introduction)) => Ok(introduction),
         Some(Step::Answer(_)) | None => Err(invalid("step")),

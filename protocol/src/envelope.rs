@@ -187,6 +187,21 @@ pub fn verify<T: Payload>(unverified: &Unverified, trust: &impl Trust) -> Result
     Ok(Verified { body, payload: envelope.payload, envelope: bytes.clone(), signers })
 }
 
+/// Decodes the payload of an envelope whose signatures nobody has checked.
+///
+/// Only for a document that names its own signers: what this returns is a claim, to be verified with it.
+///
+/// # Errors
+///
+/// [`Code::MalformedEnvelope`] or [`Code::NotCanonical`].
+pub(crate) fn unsigned_payload<M: prost::Message + Default>(envelope: &[u8]) -> Result<M, Refusal> {
+    if envelope.len() > ENVELOPE_MAX {
+        return Err(Refusal::new(Code::TooLarge).with("got", envelope.len()).with("have", ENVELOPE_MAX));
+    }
+    let envelope = wire::Envelope::decode(envelope).map_err(|_| Refusal::new(Code::MalformedEnvelope))?;
+    strict::decode(&envelope.payload)
+}
+
 fn accepted_signers(
     signatures: &[wire::Signature],
     signed: &[u8],

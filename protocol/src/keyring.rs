@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use bytes::Bytes;
 use ed25519_dalek::VerifyingKey;
 
-use crate::envelope::{Role, Trust, Unverified, Verified, key_id, verify};
+use crate::envelope::{Role, Trust, Unverified, Verified, key_id, unsigned_payload, verify};
 use crate::ids::{Digest, FleetName, HostUid, KeyId};
 use crate::refusal::{Code, Refusal};
 use crate::wire::keyring as wire;
@@ -102,7 +102,7 @@ impl Keyring {
     fn signed_by_itself(envelope: &Bytes) -> Result<Self, Refusal> {
         let invalid = || Refusal::new(Code::InvalidKeyring);
         // Its own root keys stand inside it: read once to learn them, then believed only if they signed it.
-        let claimed: wire::Keyring = crate::strict::decode_unsigned_payload(envelope)?;
+        let claimed: wire::Keyring = unsigned_payload(envelope)?;
         let root = public_keys(&claimed.root)?;
         let threshold = usize::try_from(claimed.threshold).map_err(|_| invalid())?;
         if root.is_empty() || threshold == 0 || threshold > root.len() || claimed.keys.len() + root.len() > KEYS_MAX {

@@ -4,11 +4,7 @@
 //! mean the same to everyone who reads it, so a body is accepted only if encoding it again gives the same
 //! bytes. The encoding is a check: signatures and hashes are over the bytes received.
 
-use prost::Message as _;
-
-use crate::envelope::ENVELOPE_MAX;
 use crate::refusal::{Code, Refusal};
-use crate::wire::envelope::Envelope;
 
 /// Decodes `bytes`, which must be the canonical encoding of an `M` that holds no unknown field.
 ///
@@ -20,29 +16,18 @@ pub fn decode<M: prost::Message + Default>(bytes: &[u8]) -> Result<M, Refusal> {
     if message.encode_to_vec() == bytes { Ok(message) } else { Err(Refusal::new(Code::NotCanonical)) }
 }
 
-/// Decodes the payload of an envelope whose signatures nobody has checked.
-///
-/// Only for a document that names its own signers: what this returns is a claim, to be verified with it.
-///
-/// # Errors
-///
-/// [`Code::MalformedEnvelope`] or [`Code::NotCanonical`].
-pub(crate) fn decode_unsigned_payload<M: prost::Message + Default>(envelope: &[u8]) -> Result<M, Refusal> {
-    if envelope.len() > ENVELOPE_MAX {
-        return Err(Refusal::new(Code::TooLarge).with("got", envelope.len()).with("have", ENVELOPE_MAX));
-    }
-    let envelope = Envelope::decode(envelope).map_err(|_| Refusal::new(Code::MalformedEnvelope))?;
-    decode(&envelope.payload)
-}
-
 #[cfg(test)]
 mod tests {
+    use prost::Message as _;
+
     use super::*;
     use crate::descriptors;
     use crate::wire::declaration::{File, Network};
 
     /// What the protocol promises to every reader of a body.
     const DEPTH_MAX: usize = 64;
+    /// Bytes: as much as an envelope can hold.
+    const LONG: usize = 512 * 1024;
 
     #[test]
     fn unknown_field_is_refused() {
@@ -63,7 +48,7 @@ mod tests {
     fn what_is_nested_too_deep_is_refused_before_it_fills_the_stack() {
         const START_GROUP: u8 = 0x7b;
         const END_GROUP: u8 = 0x7c;
-        for depth in [1, DEPTH_MAX, DEPTH_MAX + 1, ENVELOPE_MAX / 2] {
+        for depth in [1, DEPTH_MAX, DEPTH_MAX + 1, LONG / 2] {
             let bytes = [vec![START_GROUP; depth], vec![END_GROUP; depth]].concat();
             assert_eq!(decode::<Network>(&bytes).unwrap_err().code, Code::NotCanonical, "{depth}");
         }
