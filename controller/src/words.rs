@@ -1,4 +1,4 @@
-//! How several things, moments and the end of an apply read in a sentence.
+//! How several things and moments read in a sentence.
 
 use std::fmt::Display;
 
@@ -13,25 +13,9 @@ pub fn moment(milliseconds: u64) -> Option<String> {
     Some(format!("{at:.0}"))
 }
 
-/// How an apply ended: whether every resource was attempted, and how many failed.
-pub fn ended(complete: bool, failed: usize) -> String {
-    match (complete, failed) {
-        (true, 0) => "done".into(),
-        (true, _) => format!("{failed} failed"),
-        (false, 0) => "cut short".into(),
-        (false, _) => format!("cut short, {failed} failed"),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn apply_is_not_called_done_where_something_failed() {
-        let all = [(true, 0), (true, 1), (false, 0), (false, 2)].map(|(complete, failed)| ended(complete, failed));
-        assert_eq!(all, ["done", "1 failed", "cut short", "cut short, 2 failed"]);
-    }
 
     #[test]
     fn things_are_listed_and_moments_are_to_the_second() {

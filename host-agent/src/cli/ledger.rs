@@ -1,9 +1,6 @@
 //! `ledger show`, `ledger verify` and `ledger replay`.
 
-use std::collections::BTreeMap;
-
 use replicator_protocol::event_words;
-use replicator_protocol::wire::event::event::Body;
 use serde::Serialize;
 use serde_json::json;
 
@@ -43,54 +40,10 @@ impl Line {
             at: event.wall_time,
             kind: event.body.as_ref().map_or("unknown", event_words::kind),
             declaration: of,
-            says: event.body.as_ref().map(says).unwrap_or_default(),
+            says: event.body.as_ref().map(event_words::says).unwrap_or_default(),
             hash: entry.hash.to_string(),
         }
     }
-}
-
-/// What an event says, in one line.
-fn says(body: &Body) -> String {
-    match body {
-        Body::ChainStarted(body) => format!("agent {}", body.agent_version),
-        Body::AgentStarted(body) => format!("agent {}, {}", body.agent_version, body.supervisor),
-        Body::Enrolled(body) => format!("{} of fleet {}", body.host, body.fleet),
-        Body::DeclarationAccepted(body) => format!("{} resources", body.resources),
-        Body::DeclarationRefused(body) => refused(&body.code, &body.fields),
-        Body::EnrolmentRefused(body) => refused(&body.code, &body.fields),
-        Body::DeclarationSuperseded(body) => format!("sequences {} to {}", body.first, body.last),
-        Body::Equivocation(body) => format!("{} and {}", short(&body.accepted), short(&body.other)),
-        Body::StepsPlanned(body) => {
-            let steps = body.steps.iter().map(|step| format!("{} {}", event_words::action(step.action), step.resource));
-            steps.collect::<Vec<_>>().join(", ")
-        }
-        Body::StepFinished(body) => body.result.as_ref().map_or_else(String::new, |result| {
-            let failure = result.failure.as_ref().map(|failure| format!(" ({})", failure.code)).unwrap_or_default();
-            format!("{} {}{failure}", result.resource, event_words::outcome(result.outcome))
-        }),
-        Body::ApplyReported(body) => {
-            let changed = body.results.iter().filter(|result| event_words::outcome(result.outcome) != "unchanged");
-            let trigger = event_words::trigger(body.trigger);
-            format!("{trigger}: {} resources, {} not unchanged", body.results.len(), changed.count())
-        }
-        Body::DriftFound(body) => format!("{} {}", body.resource, body.what),
-        Body::KeyringAccepted(body) => format!("version {}", body.version),
-        Body::LedgerSetAside(body) => format!("{}; last good entry {}", body.reason, body.last_good_number),
-        Body::LedgerRotated(_) => "the first entry of a further file".to_owned(),
-        Body::RecordRecovered(body) => body.resource.clone(),
-        Body::LedgerDropped(body) => format!("entries {} to {}, {} bytes", body.first, body.last, body.size),
-        Body::ClockFault(body) => format!("{}: {} ms", body.source, body.offset),
-        Body::OriginalKept(body) => format!("{} {}", body.resource, body.path),
-    }
-}
-
-fn refused(code: &str, fields: &BTreeMap<String, String>) -> String {
-    let fields = fields.iter().map(|(name, value)| format!("{name} {value}")).collect::<Vec<_>>();
-    format!("{code} {}", fields.join(", ")).trim_end().to_owned()
-}
-
-fn short(hash: &[u8]) -> String {
-    hex::encode(hash).chars().take(12).collect()
 }
 
 pub(super) fn show(layout: &Layout, (after, limit): (u64, u32), form: Output) -> Result<(), Failure> {

@@ -1,6 +1,5 @@
 //! `replicator events`: what hosts said, as the collector stored it.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use clap::builder::PossibleValuesParser;
@@ -13,7 +12,6 @@ use serde::Serialize;
 
 use crate::cli::{Context, Exit, Failure};
 use crate::keys::{Keyrings, certificates};
-use crate::planner::Counts;
 use crate::serve::Store;
 use crate::serve::store::Stored;
 use crate::state;
@@ -201,7 +199,7 @@ fn line(stored: &Stored, names: &Names) -> Line {
         received: moment(stored.received),
         kind: body.as_ref().map_or("unknown", event_words::kind),
         declaration: declaration.as_ref().map(|of| format!("{}/{}", of.epoch, of.sequence)),
-        says: body.as_ref().map(says).unwrap_or_default(),
+        says: body.as_ref().map(event_words::says).unwrap_or_default(),
         results: match body {
             Some(Body::ApplyReported(ApplyReported { results, .. })) => results.iter().map(result).collect(),
             Some(_) | None => Vec::new(),
@@ -218,43 +216,6 @@ fn result(result: &ResourceResult) -> ResultLine {
         failure: result.failure.as_ref().map(|failure| failure.code.clone()),
         note: result.note.clone(),
     }
-}
-
-/// What an event says, in a few words.
-fn says(body: &Body) -> String {
-    match body {
-        Body::ChainStarted(body) => format!("agent {}", body.agent_version),
-        Body::AgentStarted(body) => format!("agent {}, {}", body.agent_version, body.supervisor),
-        Body::Enrolled(body) => format!("as {} of fleet {}", body.host, body.fleet),
-        Body::DeclarationAccepted(body) => format!("{} resources", body.resources),
-        Body::DeclarationRefused(body) => refused(&body.code, &body.fields),
-        Body::EnrolmentRefused(body) => refused(&body.code, &body.fields),
-        Body::DeclarationSuperseded(body) => format!("sequences {} to {}", body.first, body.last),
-        Body::Equivocation(_) => "two declarations of one number".into(),
-        Body::StepsPlanned(body) => format!("{} steps in {}", body.steps.len(), body.module),
-        Body::StepFinished(body) => body.result.as_ref().map_or_else(String::new, |result| {
-            let failure = result.failure.as_ref().map(|failure| format!(" ({})", failure.code)).unwrap_or_default();
-            format!("{} {}{failure}", result.resource, event_words::outcome(result.outcome))
-        }),
-        Body::ApplyReported(body) => {
-            let ended = words::ended(body.complete, Counts::of(body).failed);
-            let trigger = event_words::trigger(body.trigger);
-            format!("{ended} after {} ms, by {trigger}, {} resources", body.duration, body.results.len())
-        }
-        Body::DriftFound(body) => format!("{}: {}", body.resource, body.what),
-        Body::KeyringAccepted(body) => format!("version {}", body.version),
-        Body::LedgerSetAside(body) => format!("{}; last good number {}", body.reason, body.last_good_number),
-        Body::LedgerRotated(_) => "the first entry of a further file".to_owned(),
-        Body::RecordRecovered(body) => body.resource.clone(),
-        Body::LedgerDropped(body) => format!("entries {} to {}, {} bytes", body.first, body.last, body.size),
-        Body::ClockFault(body) => format!("{} ms off, by {}", body.offset, body.source),
-        Body::OriginalKept(body) => format!("{} for {}", body.path, body.resource),
-    }
-}
-
-fn refused(code: &str, fields: &BTreeMap<String, String>) -> String {
-    let fields = fields.iter().map(|(name, value)| format!(" {name} {value}")).collect::<String>();
-    format!("{code}{fields}")
 }
 
 /// Milliseconds since the Unix epoch as a time, to the second.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use replicator_protocol::envelope::{Unverified, Verified, verify};
+use replicator_protocol::event_words;
 use replicator_protocol::ids::HostUid;
 use replicator_protocol::wire::event::Heartbeat;
 use serde::Serialize;
@@ -18,7 +19,6 @@ use crate::projections::{HostStatus, Projections};
 use crate::publisher::streams::Fill;
 use crate::serve::Store;
 use crate::state;
-use crate::words;
 
 /// What can be done with the fleet.
 #[derive(Debug, clap::Subcommand)]
@@ -138,7 +138,7 @@ fn cells(row: &Row) -> [String; 7] {
     let none = || "-".to_owned();
     let number = |number: Option<u64>| number.map_or_else(none, |number| number.to_string());
     let applied = row.applied.as_ref().map_or_else(none, |apply| {
-        let ended = words::ended(apply.complete, apply.failed.len());
+        let ended = event_words::ended(apply.complete, apply.failed.len());
         format!("{}: {ended}, {}", apply.declaration.sequence, moment(apply.at))
     });
     let mut state = row.state.join(",");
