@@ -13,6 +13,7 @@ pub mod envelope;
 pub mod event_words;
 pub mod ids;
 pub mod keyring;
+pub mod mask;
 pub mod refusal;
 pub mod resources;
 pub mod sealed_box;

@@ -15,10 +15,10 @@ use std::sync::{Arc, Mutex};
 
 use clap::Parser as _;
 use replicator_protocol::ids::FleetName;
+use replicator_protocol::mask::Masker;
 use tracing_subscriber::EnvFilter;
 
 use crate::home::{FleetFolder, Home};
-use crate::secrets::Masker;
 pub use args::{Cli, Global};
 pub use failure::{Exit, Failure};
 pub use ui::Ui;

@@ -5,16 +5,19 @@ use std::io::{ErrorKind, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use anstyle::{AnsiColor, Style};
+use replicator_protocol::mask::Masker;
 use replicator_protocol::secret::SecretBytes;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use serde::Serialize;
 
 use super::args::{Global, Output};
 use super::failure::Failure;
-use crate::secrets::Masker;
 
 const RED: Style = AnsiColor::Red.on_default().bold();
 const YELLOW: Style = AnsiColor::Yellow.on_default().bold();
+
+/// Shortest value that is masked, in characters.
+const SHORTEST: usize = 8;
 
 /// The two streams of a command.
 #[derive(Clone)]
@@ -27,7 +30,7 @@ pub struct Ui {
 impl Ui {
     /// Streams as the flags want them.
     pub fn new(global: &Global) -> Self {
-        Self { output: global.output, quiet: global.quiet, masker: Arc::new(Mutex::new(Masker::new())) }
+        Self { output: global.output, quiet: global.quiet, masker: Arc::new(Mutex::new(Masker::new(SHORTEST))) }
     }
 
     /// How data is printed.

@@ -2,10 +2,8 @@
 //!
 //! Comes in: values on standard input. Goes out: a value to the sealing, names to everyone else.
 
-pub mod mask;
 pub mod needed;
 pub mod store;
 
-pub use mask::Masker;
 pub use needed::{Missing, Need};
 pub use store::{Kept, SecretStore, Set, StoreError};

@@ -1,5 +1,6 @@
 //! What a container wrote, with every secret it was given made unreadable.
 
+use replicator_protocol::mask::Masker;
 use replicator_protocol::resources::Resource;
 use replicator_protocol::sealed_box::Consumer;
 use replicator_protocol::secret::SecretBytes;
@@ -9,22 +10,26 @@ use replicator_protocol::wire::event::Failure;
 use super::Containers;
 use crate::appliers::applier::Job;
 
-/// Shortest text that is masked, in bytes: anything shorter stands in every line.
+/// Shortest secret that is masked, in characters.
 const SHORTEST: usize = 4;
-/// What stands in the place of a secret.
-const MASK: &str = "[masked]";
 
 impl Containers<'_> {
     /// Adds the last output of a container to a failure.
     pub(super) async fn with_output(&self, job: &Job<'_, Container>, id: &str, failure: Failure) -> Failure {
         let output = self.tools.docker.last_output(id).await;
         let output = both(&failure.output, &String::from_utf8_lossy(&output));
-        Failure { output: masked(output, &self.secrets(job)), ..failure }
+        Failure { output: self.masker(job).mask(&output), ..failure }
     }
 
     /// The same failure, with the runtime's words masked: they may quote an exposed environment.
     pub(super) fn without_secrets(&self, job: &Job<'_, Container>, failure: Failure) -> Failure {
-        Failure { output: masked(failure.output.clone(), &self.secrets(job)), ..failure }
+        Failure { output: self.masker(job).mask(&failure.output), ..failure }
+    }
+
+    fn masker(&self, job: &Job<'_, Container>) -> Masker {
+        let mut masker = Masker::new(SHORTEST);
+        self.secrets(job).iter().for_each(|secret| masker.hide(secret));
+        masker
     }
 
     /// Every secret that reaches the container: those of the files bound into it, alone or by their folder.
@@ -68,19 +73,6 @@ fn file(resource: &Resource) -> Option<&File> {
     }
 }
 
-/// Masks each secret, whole and line by line; the longest first, for one may hold another.
-fn masked(mut output: String, secrets: &[SecretBytes]) -> String {
-    let texts = secrets.iter().filter_map(|secret| std::str::from_utf8(secret.expose()).ok());
-    let mut parts: Vec<&str> =
-        texts.flat_map(|text| std::iter::once(text.trim()).chain(text.lines().map(str::trim))).collect();
-    parts.retain(|part| part.len() >= SHORTEST);
-    parts.sort_by_key(|part| std::cmp::Reverse(part.len()));
-    for part in parts {
-        output = output.replace(part, MASK);
-    }
-    output
-}
-
 /// What the runtime said, where it did, then what the container said itself: one that was refused its start never
 /// said a word.
 fn both(runtime: &str, container: &str) -> String {
@@ -97,14 +89,5 @@ mod tests {
         assert_eq!(both("address already in use\n", ""), "address already in use");
         assert_eq!(both("", "bye\n"), "bye\n");
         assert_eq!(both("refused", "bye\n"), "refused\nbye\n");
-    }
-
-    #[test]
-    fn secrets_are_masked_whole_and_line_by_line() {
-        let secrets = [SecretBytes::new(b"hunter22\nsecond line\n".to_vec()), SecretBytes::new(b"abc".to_vec())];
-        let output = "got hunter22, then second line; abc".to_owned();
-        assert_eq!(masked(output, &secrets), "got [masked], then [masked]; abc");
-        let nested = [SecretBytes::new(b"abcd".to_vec()), SecretBytes::new(b"abcdEFGH".to_vec())];
-        assert_eq!(masked("abcdEFGH abcd".to_owned(), &nested), "[masked] [masked]");
     }
 }

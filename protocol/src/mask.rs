@@ -1,41 +1,46 @@
-//! Hides secret values in whatever is about to be printed, also where they stand encoded.
+//! Hides secret values in whatever is about to be printed or told, also where they stand encoded.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_SAFE_NO_PAD};
-use replicator_protocol::secret::SecretBytes;
 use zeroize::Zeroizing;
 
-/// Shortest value, in characters, that is masked: a shorter one would hide ordinary words.
-const SHORTEST: usize = 8;
+use crate::secret::SecretBytes;
+
 /// What stands in place of a value.
 const MASK: &str = "[masked]";
 
 /// Holds the values to hide. It has no `Debug`.
-#[derive(Default)]
 pub struct Masker {
+    shortest: usize,
     /// Longest first, so that a value that holds another is hidden whole.
     forms: Vec<Zeroizing<String>>,
 }
 
 impl Masker {
-    /// A masker that hides nothing yet.
-    pub fn new() -> Self {
-        Self::default()
+    /// A masker that hides nothing yet, and never a value of less than `shortest` characters: that one stands in
+    /// ordinary words.
+    #[must_use]
+    pub fn new(shortest: usize) -> Self {
+        Self { shortest, forms: Vec::new() }
     }
 
     /// Hides `value` from now on; one of several lines is hidden line by line.
     pub fn hide(&mut self, value: &SecretBytes) {
         let bytes = value.expose();
-        let mut forms = encoded(bytes);
+        let mut forms = Vec::new();
+        if bytes.len() >= self.shortest {
+            forms.extend(encoded(bytes));
+        }
         if let Ok(text) = std::str::from_utf8(bytes) {
-            for line in text.lines().map(str::trim_end) {
-                forms.push(Zeroizing::new(line.to_owned()));
-                forms.extend(encoded(line.as_bytes()));
-                forms.push(Zeroizing::new(url_encoded(line)));
-                forms.push(Zeroizing::new(json_escaped(line)));
+            let parts = text.lines().chain([text]).map(str::trim);
+            for part in parts.filter(|part| part.chars().count() >= self.shortest) {
+                forms.push(Zeroizing::new(part.to_owned()));
+                forms.extend(encoded(part.as_bytes()));
+                forms.push(Zeroizing::new(url_encoded(part)));
+                forms.push(Zeroizing::new(json_escaped(part)));
             }
         }
-        self.forms.extend(forms.into_iter().filter(|form| form.chars().count() >= SHORTEST));
+        self.forms.extend(forms);
         self.forms.sort_by(|one, other| other.len().cmp(&one.len()).then_with(|| one.cmp(other)));
         self.forms.dedup();
     }
@@ -49,12 +54,9 @@ impl Masker {
     }
 }
 
-fn encoded(bytes: &[u8]) -> Vec<Zeroizing<String>> {
-    if bytes.len() < SHORTEST {
-        return Vec::new();
-    }
+fn encoded(bytes: &[u8]) -> impl Iterator<Item = Zeroizing<String>> {
     let base64 = [STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_SAFE_NO_PAD].map(|engine| engine.encode(bytes));
-    base64.into_iter().chain([hex::encode(bytes)]).map(Zeroizing::new).collect()
+    base64.into_iter().chain([hex::encode(bytes)]).map(Zeroizing::new)
 }
 
 fn url_encoded(text: &str) -> String {
@@ -79,7 +81,7 @@ mod tests {
     use super::*;
 
     fn masker(values: &[&str]) -> Masker {
-        let mut masker = Masker::new();
+        let mut masker = Masker::new(8);
         for value in values {
             masker.hide(&SecretBytes::new(value.as_bytes().to_vec()));
         }
@@ -105,8 +107,16 @@ mod tests {
 
     #[test]
     fn secret_of_several_lines_is_hidden_line_by_line() {
-        let masker = masker(&["-----BEGIN KEY-----\nabcdefghijkl\r\nxy\n"]);
-        assert_eq!(masker.mask("read abcdefghijkl and xy"), "read [masked] and xy");
+        let key = masker(&["-----BEGIN KEY-----\nabcdefghijkl\r\nxy\n"]);
+        assert_eq!(key.mask("read abcdefghijkl and xy"), "read [masked] and xy");
+        assert_eq!(masker(&["ab\ncd\nefg\n"]).mask("read ab\ncd\nefg and ab"), "read [masked] and ab");
+    }
+
+    #[test]
+    fn value_that_is_no_text_is_hidden_encoded() {
+        let mut masker = Masker::new(8);
+        masker.hide(&SecretBytes::new(vec![0xff; 8]));
+        assert_eq!(masker.mask("ffffffffffffffff //////////8="), "[masked] [masked]");
     }
 
     #[test]
