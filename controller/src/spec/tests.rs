@@ -120,6 +120,17 @@ fn objects_are_closed_at_every_level() {
 }
 
 #[test]
+fn wrong_value_hides_no_fault_beside_it() {
+    let host = "  provider: existing-host\n  existingHost:\n";
+    for provider in ["  provider: hetzner\n", "  provider: [ a ]\n", ""] {
+        let new = format!("{provider}  existingHost:\n    adress: x\n");
+        refused(host, &new, "unknown key `adress`; did you mean `address`?");
+    }
+    let lines = gateway("  appFrom: somewhere\n  connectKeyFrom: [ key ]\n");
+    refused(GATEWAY, &lines, "gives a value where a name is expected (`gateway.connectKeyFrom`)");
+}
+
+#[test]
 fn what_this_version_does_not_offer_is_told_apart_from_what_is_unknown() {
     for (old, new, says) in [
         (

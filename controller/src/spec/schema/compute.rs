@@ -78,13 +78,18 @@ pub(super) fn read(field: &Field<'_>, findings: &mut Findings) -> Option<Compute
     ssh_key(&block, findings);
     let firewall = block.get("firewall").map_or(Some(Firewall::default()), |field| firewall(&field, findings));
     let capacity = block.get("capacity").map(|field| capacity(&field, findings));
-    provider?;
-    let host = block.require("existingHost", "{ address: local }", findings)?.block(EXISTING_HOST, findings)?;
+    // Where another provider is meant it is not missed; what stands in it is read in any case, for its faults.
+    let host = match provider {
+        Some(_) => block.require("existingHost", "{ address: local }", findings),
+        None => block.get("existingHost"),
+    };
+    let host = host?.block(EXISTING_HOST, findings)?;
     let address = host.require("address", "local", findings).and_then(|field| address(&field, findings));
     let ssh_user = match host.get("sshUser") {
         Some(field) => field.parsed(Login::parse, findings),
         None => Login::parse("root").ok(),
     };
+    provider?;
     let capacity = capacity.map_or(Some(None), |read| read.map(Some))?;
     Some(Compute::ExistingHost { address: address?, ssh_user: ssh_user?, firewall: firewall?, capacity })
 }

@@ -188,13 +188,10 @@ fn admit(field: &Field<'_>, findings: &mut Findings) {
 }
 
 fn credentials(block: &Block<'_>, findings: &mut Findings) -> Option<Vec<GatewayCredential>> {
-    let app = match block.get("appFrom") {
-        Some(field) => Some(field.block(APP_FROM, findings)?),
-        None => None,
-    };
+    let app = block.get("appFrom").map(|field| field.block(APP_FROM, findings));
     let read = |setting: &'static CredentialSetting| {
         let field = match setting.field.strip_prefix("appFrom.") {
-            Some(name) => app.as_ref().and_then(|app| app.get(name)),
+            Some(name) => app.as_ref().and_then(|app| app.as_ref()?.get(name)),
             None => block.get(setting.field),
         };
         let named = field.is_some();
@@ -206,5 +203,5 @@ fn credentials(block: &Block<'_>, findings: &mut Findings) -> Option<Vec<Gateway
     };
     // All are read before any is missed, so that all faults are found.
     let all: Vec<_> = CREDENTIALS.iter().map(read).collect();
-    all.into_iter().collect()
+    if matches!(app, Some(None)) { None } else { all.into_iter().collect() }
 }
