@@ -75,7 +75,11 @@ impl HomeError {
             Self::Nowhere => "set `REPLICATOR_HOME` to a folder of its own".into(),
             Self::Open { path, .. } => format!("run `chmod 700 {}`", path.display()),
             Self::File { path, .. } => format!("check who owns `{}` and whether the disk is full", path.display()),
-            Self::NoFleet { .. } => "make one with `replicator broker init --fleet NAME`".into(),
+            Self::NoFleet { .. } => {
+                "make one with `replicator broker init --fleet NAME --name ADDRESS`; where there is one \
+                                     in another folder, set `REPLICATOR_HOME` to that"
+                    .into()
+            }
             Self::Several { .. } => "choose one with `--context NAME`".into(),
             Self::Unknown { .. } => "write `--context` with one of those names".into(),
         }

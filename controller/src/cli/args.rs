@@ -7,7 +7,7 @@ use super::commands::Command;
 
 /// Turns a host spec into a running machine, and proves that it did.
 #[derive(Debug, Parser)]
-#[command(name = "replicator", version, propagate_version = true, after_help = EXIT_CODES)]
+#[command(name = "replicator", version, propagate_version = true, after_help = AFTER_HELP)]
 pub struct Cli {
     /// Flags every command takes.
     #[command(flatten)]
@@ -17,12 +17,18 @@ pub struct Cli {
     pub command: Command,
 }
 
-const EXIT_CODES: &str = "\
+const AFTER_HELP: &str = "\
 Exit codes: 0 done; 1 refused or failed; 2 usage, or input that could not be read; 70 a mistake in this program.
-Data goes to stdout, everything else to stderr. `NO_COLOR` and `REPLICATOR_LOG` are honoured.";
+Data goes to stdout, everything else to stderr.
+
+Environment:
+  REPLICATOR_HOME  the folder of fleets, state and secrets [default: `replicator` in `$XDG_CONFIG_HOME`, else in `~/.config`]
+  REPLICATOR_LOG   which lines are logged to stderr, as `debug` or `replicator=info` [default: by `-q` and `-v`]
+  NO_COLOR         no colours";
 
 /// Flags every command takes.
 #[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Options of every command")]
 pub struct Global {
     /// The fleet, where this machine holds several.
     #[arg(long, global = true, value_name = "FLEET", env = "REPLICATOR_CONTEXT")]
@@ -60,6 +66,14 @@ mod tests {
     #[test]
     fn command_line_is_consistent() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn broker_has_a_name_unless_it_is_plain() {
+        let init = ["replicator", "broker", "init", "--fleet", "a"];
+        let with = |more: &[&str]| Cli::try_parse_from(init.iter().chain(more)).is_ok();
+        assert!(with(&["--name", "localhost"]) && with(&["--insecure-loopback"]));
+        assert!(!with(&[]) && !with(&["--name", "localhost", "--insecure-loopback"]));
     }
 
     #[test]

@@ -84,7 +84,7 @@ impl LinkError {
                 "another broker may listen there; compare its certificate with `broker/tls/ca.pem` of the fleet".into()
             }
             Self::Unreachable { .. } => {
-                "start it with `nats-server -c` and the `nats.conf` in the fleet's folder `broker`".into()
+                "start it with `nats-server -c` and `fleets/NAME/broker/nats.conf` of the controller's folder".into()
             }
             Self::Denied { .. } => {
                 "start the broker with the `nats.conf` of this fleet; another fleet's broker may listen there".into()

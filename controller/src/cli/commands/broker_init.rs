@@ -17,7 +17,7 @@ use crate::state;
 pub enum Command {
     /// Make a fleet: its keys, and all its broker runs from. Refused where there is one of that name.
     #[command(
-        after_help = "Examples:\n  replicator broker init --fleet acme --listen 0.0.0.0:4222 --name broker.acme.example\n  replicator broker init --fleet demo --listen 127.0.0.1:4222 --insecure-loopback"
+        after_help = "Examples:\n  replicator broker init --fleet demo --name localhost\n  replicator broker init --fleet acme --listen 0.0.0.0:4222 --name broker.acme.example\n  replicator broker init --fleet demo --listen 127.0.0.1:4222 --insecure-loopback"
     )]
     Init(InitArgs),
     /// Give the broker a new server certificate, valid for 397 days, under the authority hosts have pinned.
@@ -34,7 +34,7 @@ pub struct InitArgs {
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:4222")]
     listen: SocketAddr,
     /// A name or address of the broker that its certificate carries; hosts expect the first. May be repeated.
-    #[arg(long = "name", value_name = "NAME")]
+    #[arg(long = "name", value_name = "NAME", required_unless_present = "insecure_loopback")]
     names: Vec<String>,
     /// Plain text, on a loopback address only.
     #[arg(long, conflicts_with = "names")]

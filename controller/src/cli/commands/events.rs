@@ -142,7 +142,7 @@ pub async fn run(args: EventsArgs, context: &Context) -> Result<Exit, Failure> {
         Since::Ago(length) => state::now().saturating_sub(length),
     });
     let store = Store::read_only(&context.home()?.collected_events())?;
-    let mut position = 0;
+    let (mut position, mut shown) = (0, false);
     loop {
         let page = store.events_after(position, host.as_ref(), PAGE)?;
         for stored in &page {
@@ -151,6 +151,7 @@ pub async fn run(args: EventsArgs, context: &Context) -> Result<Exit, Failure> {
             let wanted = args.kind.is_empty() || args.kind.iter().any(|kind| kind == line.kind);
             if wanted && stored.received >= from {
                 show(&line, context)?;
+                shown = true;
             }
             if !context.ui.is_read() {
                 return Ok(Exit::Done);
@@ -160,6 +161,9 @@ pub async fn run(args: EventsArgs, context: &Context) -> Result<Exit, Failure> {
             continue;
         }
         if !args.follow || !context.ui.is_read() {
+            if !shown {
+                context.ui.say("no such event came in; `replicator serve` collects them, while it runs");
+            }
             return Ok(Exit::Done);
         }
         tokio::select! {

@@ -65,7 +65,7 @@ impl HostRow {
     /// The row in one line.
     pub(super) fn line(&self) -> String {
         let number = |number: Option<u64>| number.map_or_else(|| "-".into(), |number| number.to_string());
-        let counts = self.counts.map_or_else(|| "no report yet".into(), |counts| counts.to_string());
+        let counts = self.counts.map_or_else(|| "no report".into(), |counts| counts.to_string());
         format!(
             "{:<20}  {:<9}  {:>6}  {:>8}  {counts}",
             self.host,

@@ -78,7 +78,7 @@ impl Inputs {
                     Failure::usage("there is no fleet file in this folder")
                         .hint("name the host, or the file with `--fleet FILE`")
                 })?;
-                (spec::load(&path)?, None)
+                (spec::load(&path).map_err(|error| unwritten(error, &path))?, None)
             }
         };
         if let Some(host) = host.filter(|host| **host != spec.value.id) {
@@ -97,6 +97,18 @@ impl Inputs {
         let revision = Digest::of(&both).to_string();
         Ok(Self { spec: spec.value, fleet: fleet.map(|fleet| fleet.value), distribution, revision })
     }
+}
+
+/// The failure to read the spec that is meant where nothing names one.
+fn unwritten(error: spec::LoadError, path: &Path) -> Failure {
+    let failure = Failure::from(error);
+    if path.exists() {
+        return failure;
+    }
+    failure.hint(
+        "write it as `docs/host-spec.md` says, or name another with `--spec FILE`; with a fleet file, in this folder or \
+         with `--fleet FILE`, the spec is the one that file names",
+    )
 }
 
 /// Everything resolved and compiled.
@@ -157,5 +169,22 @@ impl Ready {
     /// The request to declare it.
     pub fn request(self, timeout: Duration) -> Request {
         Request { compiled: self.compiled, values: self.values, spec_revision: self.revision, timeout }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spec_that_is_not_written_yet_is_told_with_how_to_write_or_name_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.yml");
+        let told = unwritten(spec::load(&path).unwrap_err(), &path);
+        assert!(told.to_string().contains("`--spec FILE`"), "{told}");
+        assert_eq!(told.exit(), crate::cli::Exit::Usage);
+        std::fs::write(&path, "id: a\n").unwrap();
+        let told = unwritten(spec::load(&path).unwrap_err(), &path);
+        assert!(told.to_string().contains("lacks `namePrefix`"), "{told}");
     }
 }

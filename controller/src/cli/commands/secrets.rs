@@ -151,7 +151,7 @@ struct Row {
 
 async fn list(args: ListArgs, context: &Context) -> Result<Exit, Failure> {
     let files = args.store.files()?;
-    let app = args.store.app(files.as_ref())?;
+    let (app, is_named) = (args.store.app(files.as_ref())?, files.is_some());
     let kept = SecretStore::local(&context.home()?, &app)?.list().await?;
     let rows = rows(kept, &files.map(|(host, fleet)| fleet::needs(&host, &fleet)).unwrap_or_default());
     if context.ui.is_json() {
@@ -159,7 +159,11 @@ async fn list(args: ListArgs, context: &Context) -> Result<Exit, Failure> {
         return Ok(Exit::Done);
     }
     if rows.is_empty() {
-        context.ui.say(format!("no secret is stored under `{app}`; store one with `replicator secrets set NAME`"));
+        // Nothing says there whose secret would be meant.
+        let app_flag = if is_named { String::new() } else { format!(" --app {app}") };
+        context.ui.say(format!(
+            "no secret is stored under `{app}`; store one with `replicator secrets set NAME{app_flag} < FILE`"
+        ));
         return Ok(Exit::Done);
     }
     let width = rows.iter().map(|row| row.name.as_str().len()).max().unwrap_or(0).max("NAME".len());
