@@ -78,7 +78,7 @@ impl Parts {
     ///
     /// [`StoreError`]: nothing may be stored.
     fn look(&self) -> Result<(), StoreError> {
-        self.say(self.store.look()?);
+        self.say(self.store.look(state::now())?);
         Ok(())
     }
 

@@ -201,7 +201,11 @@ impl Store {
         };
         let rows = read().map_err(|source| self.failed("read", source))?;
         let stored = |(position, hash, received, body): (u64, Digest, u64, Vec<u8>)| {
-            let event = strict::decode(&body).map_err(|_| self.unreadable(position))?;
+            let event = strict::decode(&body).map_err(|_| match Digest::of(&body) == hash {
+                // It was stored so: by a build that knew more.
+                true => StoreError::Newer { path: self.path.clone(), position },
+                false => altered(&self.path, position),
+            })?;
             Ok(Stored { position, hash, received, event })
         };
         rows.into_iter().map(stored).collect()
@@ -260,13 +264,14 @@ impl Store {
         StoreError::of(act, &self.path, source)
     }
 
-    fn unreadable(&self, position: u64) -> StoreError {
-        StoreError::Damaged { path: self.path.clone(), what: format!("the event at {position} cannot be read") }
-    }
-
     fn lock(&self) -> MutexGuard<'_, Opened> {
         self.opened.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The event at `position` of `path` is not the one that was stored.
+fn altered(path: &Path, position: u64) -> StoreError {
+    StoreError::Damaged { path: path.to_owned(), what: format!("the event at {position} was altered") }
 }
 
 fn keep(transaction: &Transaction<'_>, incoming: &Incoming, now: u64) -> rusqlite::Result<Kept> {

@@ -95,7 +95,7 @@ async fn store_that_is_damaged_removed_or_of_an_earlier_build_is_mended_and_told
     assert!(serve_said(&fleet).contains("a new store has begun"), "{}", serve_said(&fleet));
     let beside = std::fs::read_dir(database(&fleet).parent().unwrap()).unwrap().flatten();
     let aside: Vec<_> = beside.filter(|entry| entry.file_name().to_string_lossy().contains(".damaged-")).collect();
-    assert_eq!(std::fs::read_to_string(aside[0].path()).unwrap(), "this is no database");
+    assert_eq!(std::fs::read_to_string(aside[0].path().join("events.db")).unwrap(), "this is no database");
 
     // Gone while it is in use.
     let before = numbers(&fleet).await;

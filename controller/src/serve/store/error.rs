@@ -36,6 +36,14 @@ pub enum StoreError {
         /// What is wrong with it.
         what: String,
     },
+    /// An event in it is of a kind this build does not know.
+    #[error("the event at {position} of `{}` is of a kind this build does not know", path.display())]
+    Newer {
+        /// The file.
+        path: PathBuf,
+        /// The place of the event.
+        position: u64,
+    },
     /// It could not be put aside.
     #[error("cannot put `{}` aside", path.display())]
     Aside {
@@ -55,6 +63,7 @@ impl StoreError {
             Self::Sqlite { path, .. } | Self::Aside { path, .. } => {
                 format!("check who owns `{}` and whether the disk is full", path.display())
             }
+            Self::Newer { .. } => "use the `replicator` that collected it, or a later one".into(),
             Self::Damaged { path, .. } => format!(
                 "restore `{}` from a backup, or start `replicator serve` again: it puts it aside, and hosts send again \
                  what they hold",

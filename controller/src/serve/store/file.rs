@@ -1,28 +1,42 @@
 //! The file below the store: opened, found damaged, put aside, and missed where somebody removed it.
 
-use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 use std::time::Duration;
 
+use replicator_protocol::ids::Digest;
 use rusqlite::{Connection, OpenFlags, OptionalExtension as _};
 
 use super::{SCHEMA, Store, StoreError, fills};
 use crate::home::private_folder;
 use crate::point::{self, Effect};
 
+mod moves;
+
+use moves::{FileNumber, copy_of, folder_of, leave, number, place, put_aside, remove, with};
+
 /// How long another reader or writer is waited for.
 const BUSY: Duration = Duration::from_secs(5);
 /// What SQLite keeps beside a database.
 const BESIDE: [&str; 2] = ["-wal", "-shm"];
+/// A copy of a removed database while it is written, and what SQLite keeps beside that.
+const COPY: [&str; 2] = [".new", ".new-journal"];
+/// All that may be left of a database that is gone.
+const OF_ONE_BEFORE: [&str; 4] = [BESIDE[0], BESIDE[1], COPY[0], COPY[1]];
 
 /// An open database, and which file it is.
 pub(super) struct Opened {
     pub(super) connection: Connection,
     file: Option<FileNumber>,
+    /// What lay beside it then, in the order of [`BESIDE`].
+    beside: [Option<FileNumber>; 2],
 }
 
-/// A file apart from its name: device and inode.
-type FileNumber = (u64, u64);
+impl Opened {
+    fn new(connection: Connection, path: &Path) -> Self {
+        Self { connection, file: number(path), beside: BESIDE.map(|end| number(&with(path, end))) }
+    }
+}
 
 /// What was wrong with the file, and what became of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,6 +46,11 @@ pub enum Mended {
         /// Where.
         aside: PathBuf,
         /// What was wrong.
+        what: String,
+    },
+    /// It is gone, and what it held cannot be read any more; a new one has begun.
+    Lost {
+        /// What there was of it.
         what: String,
     },
     /// Somebody removed it; it was written again with all it held.
@@ -49,6 +68,10 @@ impl std::fmt::Display for Mended {
                  again what they hold",
                 aside.display()
             ),
+            Self::Lost { what } => write!(
+                out,
+                "what hosts reported is gone: {what}; a new store has begun, and hosts send again what they hold"
+            ),
             Self::WrittenAgain => out.write_str("somebody removed what hosts reported; it was written again whole"),
             Self::Replaced => out.write_str(
                 "somebody put another store in the place of what hosts reported; it is used from now on, and hosts send \
@@ -58,20 +81,13 @@ impl std::fmt::Display for Mended {
     }
 }
 
-fn number(path: &Path) -> Option<FileNumber> {
-    std::fs::metadata(path).ok().map(|found| (found.dev(), found.ino()))
-}
-
-/// The path with `end` behind its name.
-fn with(path: &Path, end: &str) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(end);
-    name.into()
-}
-
 /// Opens `path` to write, making it where it is absent.
 pub(super) fn open(path: &Path) -> Result<Opened, StoreError> {
-    private_folder(path.parent().unwrap_or(Path::new(".")))?;
+    private_folder(folder_of(path))?;
+    if number(path).is_none() {
+        // What lies beside no database is another's: SQLite would take it for the new one's, or empty it.
+        leave(path, &BESIDE)?;
+    }
     let failed = |source| StoreError::of("open", path, source);
     let connection = Connection::open(path).map_err(failed)?;
     let prepare = || {
@@ -84,7 +100,7 @@ pub(super) fn open(path: &Path) -> Result<Opened, StoreError> {
     };
     prepare().map_err(failed)?;
     point::behind(Effect::StoreOpen);
-    Ok(Opened { connection, file: number(path) })
+    Ok(Opened::new(connection, path))
 }
 
 /// Opens `path`, which must be there, to read.
@@ -105,34 +121,74 @@ pub(super) fn open_to_read(path: &Path) -> Result<Opened, StoreError> {
         Ok(())
     };
     prepare().map_err(failed)?;
-    Ok(Opened { connection, file: number(path) })
+    Ok(Opened::new(connection, path))
 }
 
 /// The whole file, read: SQLite's own word on whether it is sound.
 fn check(opened: &Opened, path: &Path) -> Result<(), StoreError> {
     let said = opened.connection.query_row("PRAGMA quick_check(1)", [], |row| row.get::<_, String>(0));
     match said.map_err(|source| StoreError::of("read", path, source))?.as_str() {
-        "ok" => Ok(()),
+        "ok" => events_hold(opened, path),
         what => Err(StoreError::Damaged { path: path.to_owned(), what: what.to_owned() }),
     }
 }
 
-/// Puts the database `path` aside, with what lies beside it; `now` is part of its new name, and nothing that lies
-/// there already is written over.
-fn put_aside(path: &Path, now: u64) -> Result<PathBuf, StoreError> {
-    let free = (0_u32..).map(|nth| with(path, &format!(".damaged-{now}.{nth}"))).find(|aside| !aside.exists());
-    let aside = free.unwrap_or_else(|| with(path, ".damaged"));
-    let failed = |source| StoreError::Aside { path: path.to_owned(), source };
-    for end in BESIDE {
-        match std::fs::rename(with(path, end), with(&aside, end)) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(failed(error)),
-            Ok(()) | Err(_) => {}
+/// Whether each event is the one that was stored: SQLite does not see a byte that was altered within one.
+fn events_hold(opened: &Opened, path: &Path) -> Result<(), StoreError> {
+    let read = || {
+        let mut statement = opened.connection.prepare("SELECT position, hash, body FROM events ORDER BY position")?;
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            let body = row.get_ref(2)?.as_blob()?;
+            if row.get_ref(1)?.as_blob()? != Digest::of(body).0 {
+                return row.get::<_, u64>(0).map(Some);
+            }
         }
+        Ok(None)
+    };
+    match read().map_err(|source| StoreError::of("read", path, source))? {
+        Some(position) => Err(super::altered(path, position)),
+        None => Ok(()),
     }
-    // Last: until then the next start finds it damaged again.
-    std::fs::rename(path, &aside).map_err(failed)?;
-    point::behind(Effect::StoreAside);
-    Ok(aside)
+}
+
+/// As [`open`], and all of it is read: what is no sound database is put aside, and a new one begins. Where there is none,
+/// a copy that was whole but not yet in its place is taken.
+fn open_sound(path: &Path, now: u64) -> Result<(Opened, Option<Mended>), StoreError> {
+    let found = if number(path).is_none() { take_up(path)? } else { None };
+    let sound = not_empty(path).and_then(|()| open(path)).and_then(|opened| check(&opened, path).map(|()| opened));
+    match sound {
+        Err(StoreError::Damaged { what, .. }) => {
+            let aside = put_aside(path, now)?;
+            Ok((open(path)?, Some(Mended::PutAside { aside, what })))
+        }
+        sound => Ok((sound?, found)),
+    }
+}
+
+/// SQLite takes an empty file for a new database, and drops the log beside it.
+fn not_empty(path: &Path) -> Result<(), StoreError> {
+    match std::fs::metadata(path) {
+        Ok(file) if file.len() == 0 => Err(StoreError::Damaged { path: path.to_owned(), what: "it is empty".into() }),
+        Ok(_) | Err(_) => Ok(()),
+    }
+}
+
+/// Where `path` is absent: puts a copy that [`write_again`] had not yet put in its place there, if it is whole. Says what
+/// there was of the database.
+fn take_up(path: &Path) -> Result<Option<Mended>, StoreError> {
+    private_folder(folder_of(path))?;
+    let copy = copy_of(path);
+    let is_whole = number(&copy).is_some()
+        && not_empty(&copy).and_then(|()| open_to_read(&copy)).and_then(|opened| check(&opened, &copy)).is_ok();
+    // What lies beside it is of the one before, and a copy that is not whole is no more than a sign that there was one.
+    let left = leave(path, if is_whole { &BESIDE[..] } else { &OF_ONE_BEFORE })?;
+    if is_whole {
+        place(&copy, path)?;
+        return Ok(Some(Mended::WrittenAgain));
+    }
+    let what = |left: PathBuf| format!("all there is of it lies in `{}` now", left.display());
+    Ok(left.map(|left| Mended::Lost { what: what(left) }))
 }
 
 impl Store {
@@ -143,39 +199,19 @@ impl Store {
     ///
     /// [`StoreError`]; a damaged one lies where it was, or aside.
     pub fn open_sound(path: &Path, now: u64) -> Result<(Self, Option<Mended>), StoreError> {
-        let sound = Self::open(path).and_then(|store| {
-            check(&store.lock(), path)?;
-            Ok(store)
-        });
-        match sound {
-            Err(StoreError::Damaged { what, .. }) => {
-                let aside = put_aside(path, now)?;
-                Ok((Self::open(path)?, Some(Mended::PutAside { aside, what })))
-            }
-            sound => Ok((sound?, None)),
-        }
+        let (opened, mended) = open_sound(path, now)?;
+        Ok((Self { opened: Mutex::new(opened), path: path.to_owned() }, mended))
     }
 
-    /// Looks whether the file is still the one that was opened. One that was removed is written again with all that
-    /// this process still holds open of it; another one in its place is opened.
+    /// Looks whether the file is still the one that was opened. One that was removed is written again with all that this
+    /// process still holds open of it; another one in its place is read whole and used, or put aside where it is
+    /// damaged. `now` is in milliseconds since the Unix epoch.
     ///
     /// # Errors
     ///
     /// [`StoreError`]; nothing may be receipted until a later look finds all well.
-    pub fn look(&self) -> Result<Option<Mended>, StoreError> {
-        let mut opened = self.lock();
-        let found = number(&self.path);
-        if found.is_some() && found == opened.file {
-            return Ok(None);
-        }
-        let mended = if found.is_some() {
-            Mended::Replaced
-        } else {
-            write_again(&opened, &self.path)?;
-            Mended::WrittenAgain
-        };
-        *opened = open(&self.path)?;
-        Ok(Some(mended))
+    pub fn look(&self, now: u64) -> Result<Option<Mended>, StoreError> {
+        look(&mut self.lock(), &self.path, now)
     }
 
     /// Reads all of it, as [`Store::open_sound`] does at a start: for one that was found damaged while it was in use.
@@ -185,6 +221,10 @@ impl Store {
     /// [`StoreError`]; a damaged one lies where it was, or aside.
     pub fn check(&self, now: u64) -> Result<Option<Mended>, StoreError> {
         let mut opened = self.lock();
+        // First: what lies there now may be another, and sound.
+        if let Some(mended) = look(&mut opened, &self.path, now)? {
+            return Ok(Some(mended));
+        }
         match check(&opened, &self.path) {
             Err(StoreError::Damaged { what, .. }) => {
                 let aside = put_aside(&self.path, now)?;
@@ -196,27 +236,42 @@ impl Store {
     }
 }
 
+fn look(opened: &mut Opened, path: &Path, now: u64) -> Result<Option<Mended>, StoreError> {
+    let found = number(path);
+    if found.is_some() && found == opened.file {
+        return Ok(None);
+    }
+    let (fresh, mended) = if found.is_some() {
+        // What lay beside the one before would be played into this one; what came with it stays.
+        let ours = BESIDE.into_iter().zip(opened.beside);
+        let ours = ours.filter(|(end, before)| before.is_some() && *before == number(&with(path, end)));
+        leave(path, &ours.map(|(end, _)| end).collect::<Vec<_>>())?;
+        let (fresh, mended) = open_sound(path, now)?;
+        (fresh, mended.unwrap_or(Mended::Replaced))
+    } else {
+        match write_again(opened, path) {
+            Ok(()) => (open(path)?, Mended::WrittenAgain),
+            // Nothing is left of it that could be put aside.
+            Err(StoreError::Damaged { what, .. }) => (open(path)?, Mended::Lost { what }),
+            Err(error) => return Err(error),
+        }
+    };
+    *opened = fresh;
+    Ok(Some(mended))
+}
+
 /// Writes what `opened` holds to `path`, where nothing lies.
 fn write_again(opened: &Opened, path: &Path) -> Result<(), StoreError> {
-    private_folder(path.parent().unwrap_or(Path::new(".")))?;
-    // What lies beside a removed database belongs to none, and would be taken for the new one's.
-    for end in BESIDE {
-        let beside = with(path, end);
-        match std::fs::remove_file(&beside) {
-            Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
-                return Err(StoreError::Aside { path: beside, source });
-            }
-            Ok(()) | Err(_) => {}
-        }
-    }
-    let fresh = path.with_extension("db.new");
-    let written = opened.connection.execute("VACUUM INTO ?", [fresh.to_string_lossy()]);
+    private_folder(folder_of(path))?;
+    let copy = copy_of(path);
+    // One that was begun before: this process holds all of it still.
+    remove(path, &COPY)?;
+    let written = opened.connection.execute("VACUUM INTO ?", [copy.to_string_lossy()]);
     written.map_err(|source| StoreError::of("write", path, source))?;
-    let placed = std::fs::File::open(&fresh).and_then(|file| file.sync_all());
-    let placed = placed.and_then(|()| std::fs::rename(&fresh, path));
-    placed.map_err(|source| StoreError::Aside { path: fresh, source })?;
     point::behind(Effect::StoreAgain);
-    Ok(())
+    // What lies beside a removed database belongs to none, and would be taken for the new one's.
+    remove(path, &BESIDE)?;
+    place(&copy, path)
 }
 
 #[cfg(test)]
