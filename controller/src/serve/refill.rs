@@ -200,7 +200,8 @@ async fn receipts(parts: &Parts, hands: &Hands) -> Result<usize, RefillError> {
         let subject = subjects::receipt(&host);
         // The broker first, the store after: what is stored only grows, so that a receipt published meanwhile is
         // never taken for one of too much.
-        let held = publish::held(&hands.admin, subjects::RECEIPTS, &subject).await?;
+        let held = publish::held_at(&hands.admin, subjects::RECEIPTS, &subject).await?;
+        let (after, held) = held.map_or((0, None), |(number, held)| (number, Some(held)));
         let latest = parts.store.heads()?.into_iter().find(|(of, _)| *of == host).map(|(_, head)| head);
         let head = match (latest, held.as_ref().and_then(|held| chain_in(parts, held))) {
             (Some(head), _) => head,
@@ -209,8 +210,8 @@ async fn receipts(parts: &Parts, hands: &Hands) -> Result<usize, RefillError> {
         };
         let receipt = signed(&host, &head, &parts.key);
         if held.as_ref() != Some(&receipt) {
-            publish::put(&hands.admin, subject, &receipt).await?;
-            given += 1;
+            // Where the collector published one since, it reaches further than what was read: it stays.
+            given += usize::from(publish::put_after(&hands.admin, subject, &receipt, after).await?);
         }
     }
     Ok(given)
