@@ -1,7 +1,7 @@
 //! Batches of events: verified, stored, receipted, acknowledged; in that order.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_nats::Client;
@@ -18,10 +18,11 @@ use replicator_protocol::wire::event::{EventBatch, Receipt};
 use tokio::sync::Notify;
 
 use super::chain::{Fault, Head};
+use super::keys::Keys;
 use super::metrics::Metrics;
 use super::store::{Incoming, Mended, Store, StoreError};
 use crate::home::FleetFolder;
-use crate::keys::{Keyrings, KeysError, certificates};
+use crate::keys::{KeysError, certificates};
 use crate::point::{self, Effect};
 use crate::publisher::{PublishError, publish};
 use crate::state;
@@ -41,8 +42,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 #[derive(Clone)]
 pub(super) struct Parts {
     pub(super) folder: FleetFolder,
-    pub(super) keyrings: Arc<RwLock<Arc<Keyrings>>>,
-    pub(super) key: Arc<SigningKey>,
+    pub(super) keys: Arc<Keys>,
     pub(super) client: Client,
     pub(super) store: Arc<Store>,
     pub(super) metrics: Arc<Metrics>,
@@ -51,27 +51,6 @@ pub(super) struct Parts {
 }
 
 impl Parts {
-    /// The fleet's keyrings, as they were read last.
-    pub(super) fn keyrings(&self) -> Arc<Keyrings> {
-        Arc::clone(&self.keyrings.read().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    /// Reads the fleet's keyrings again: whoever is trusted no more is so without a restart. Where they cannot be read
-    /// those there were stay in force.
-    pub(super) fn reload_keyrings(&self) {
-        let before = self.keyrings().current.version();
-        match Keyrings::load(&self.folder) {
-            Ok(read) if read.current.version() == before => {}
-            Ok(read) => {
-                tracing::info!(version = read.current.version(), "a later keyring is in force");
-                *self.keyrings.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(read);
-            }
-            Err(error) => {
-                tracing::warn!(error = %chain_of(&error), "the keyrings cannot be read; those before stay in force");
-            }
-        }
-    }
-
     /// Looks after the store's file; whatever was wrong with it is said, and hosts are soon told what it lacks.
     ///
     /// # Errors
@@ -223,7 +202,7 @@ fn read(parts: &Parts, message: &Message) -> Result<Option<Incoming>, KeysError>
         return Ok(None);
     };
     let envelope = message.payload.clone();
-    let batch = match certificates::load(&parts.folder, &host, &parts.keyrings().current)? {
+    let batch = match certificates::load(&parts.folder, &host, &parts.keys.keyrings().current)? {
         Some(certified) => {
             verify::<EventBatch>(&Unverified::new(envelope.clone()), &certified).map(|batch| (*batch).clone())
         }
@@ -256,9 +235,10 @@ async fn store(parts: &Parts, incoming: Vec<Incoming>) -> Result<BTreeMap<HostUi
     Ok(heads)
 }
 
-/// Signs and publishes how far `host` is stored.
+/// Signs and publishes how far `host` is stored. Where no key would be believed the next comparison does, once one is.
 async fn receipt(parts: &Parts, host: &HostUid, head: &Head) -> Result<(), RoundError> {
-    publish::put(&parts.client, subjects::receipt(host), &signed(host, head, &parts.key)).await?;
+    let Some(key) = parts.keys.collect() else { return Ok(()) };
+    publish::put(&parts.client, subjects::receipt(host), &signed(host, head, &key)).await?;
     parts.metrics.receipt();
     Ok(())
 }

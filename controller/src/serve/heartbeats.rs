@@ -32,7 +32,7 @@ pub(super) async fn listen(parts: Parts) {
 
 async fn take(parts: &Parts, message: &async_nats::Message) {
     let Some(host) = subjects::host_of(subjects::EVERY_HEARTBEAT, &message.subject) else { return };
-    let certified = match certificates::load(&parts.folder, &host, &parts.keyrings().current) {
+    let certified = match certificates::load(&parts.folder, &host, &parts.keys.keyrings().current) {
         Ok(Some(certified)) => certified,
         Ok(None) => return,
         Err(error) => {

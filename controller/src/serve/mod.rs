@@ -8,6 +8,7 @@ pub mod chain;
 mod collector;
 mod heartbeats;
 mod http;
+mod keys;
 mod metrics;
 mod refill;
 pub mod service;

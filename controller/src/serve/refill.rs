@@ -96,7 +96,7 @@ pub(super) async fn keep_full(parts: Parts, hands: Hands) {
     loop {
         // A connection that was made anew may be to another broker, and what a later keyring revokes must not wait. Seen
         // before the comparison: what comes while it is made is none that it knew.
-        let version = parts.keyrings().current.version();
+        let version = parts.keys.keyrings().current.version();
         let statistics = hands.admin.statistics();
         let seen = || (statistics.connects.load(Ordering::Relaxed), keyring::has_later(&parts.folder, version));
         let before = seen();
@@ -135,7 +135,7 @@ async fn wait(has_changed: impl Fn() -> bool) {
 
 /// Compares once, streams first: what follows lies in them.
 pub(super) async fn refill(parts: &Parts, hands: &Hands) -> Result<Compared, RefillError> {
-    parts.reload_keyrings();
+    parts.keys.reload(state::now());
     let Ensured { made, corrected, fills } = streams::ensure(&hands.admin, &streams::wanted()).await?;
     told(parts, "streams", made.len() + corrected.len());
     for stream in corrected {
@@ -144,7 +144,7 @@ pub(super) async fn refill(parts: &Parts, hands: &Hands) -> Result<Compared, Ref
     }
     fills.iter().for_each(|fill| parts.metrics.fill(fill));
     parts.store.keep_fills(&fills, state::now())?;
-    told(parts, "keyrings", publish::publish_keyrings(&hands.admin, &parts.keyrings()).await?);
+    told(parts, "keyrings", publish::publish_keyrings(&hands.admin, &parts.keys.keyrings()).await?);
     told(parts, "accounts", push_missing(&parts.folder, &hands.system).await?.len());
     told(parts, "receipts", receipts(parts, hands).await?);
     let (given, overtaken) = declarations(parts, hands).await?;
@@ -196,6 +196,7 @@ fn told(parts: &Parts, what: &'static str, count: usize) {
 /// The second is a collector restored from a backup: the host sends again what was lost.
 async fn receipts(parts: &Parts, hands: &Hands) -> Result<usize, RefillError> {
     let mut given = 0;
+    let Some(key) = parts.keys.collect() else { return Ok(given) };
     for host in certificates::list(&parts.folder)? {
         let subject = subjects::receipt(&host);
         // The broker first, the store after: what is stored only grows, so that a receipt published meanwhile is
@@ -208,7 +209,7 @@ async fn receipts(parts: &Parts, hands: &Hands) -> Result<usize, RefillError> {
             (None, Some(chain)) => parts.store.head(&host, chain)?,
             (None, None) => continue,
         };
-        let receipt = signed(&host, &head, &parts.key);
+        let receipt = signed(&host, &head, &key);
         if held.as_ref() != Some(&receipt) {
             // Where the collector published one since, it reaches further than what was read: it stays.
             given += usize::from(publish::put_after(&hands.admin, subject, &receipt, after).await?);
@@ -219,7 +220,7 @@ async fn receipts(parts: &Parts, hands: &Hands) -> Result<usize, RefillError> {
 
 /// The chain a receipt of this fleet speaks of.
 fn chain_in(parts: &Parts, receipt: &Bytes) -> Option<[u8; 16]> {
-    let keyrings = parts.keyrings();
+    let keyrings = parts.keys.keyrings();
     let trust = keyrings.current.at(state::now());
     let receipt: Verified<Receipt> = verify(&Unverified::new(receipt.clone()), &trust).ok()?;
     receipt.chain[..].try_into().ok()
@@ -236,7 +237,7 @@ async fn declarations(parts: &Parts, hands: &Hands) -> Result<(usize, Vec<Overta
         if !admitted.contains(uid) {
             continue;
         }
-        let (keyrings, got) = (parts.keyrings(), issued.position);
+        let (keyrings, got) = (parts.keys.keyrings(), issued.position);
         match publish::put_declaration(&hands.admin, &keyrings, uid, got, &issued.envelope).await {
             Ok(fresh) => given += usize::from(fresh),
             Err(PublishError::Overtaken { have, .. }) => {

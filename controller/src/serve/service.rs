@@ -1,21 +1,21 @@
 //! `serve` itself: starts the tasks, and stops them.
 
 use std::net::SocketAddr;
-use std::sync::{Arc, RwLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use super::collector::{self, Parts};
+use super::keys::Keys;
 use super::metrics::Metrics;
 use super::refill::{self, Hands, RefillError};
 use super::store::{Store, StoreError};
 use super::{heartbeats, http};
 use crate::home::{FleetFolder, Home};
+use crate::keys::KeysError;
 use crate::keys::accounts::Member;
-use crate::keys::signing::{self, Signer};
-use crate::keys::{Keyrings, KeysError};
 use crate::link::{self, LinkError};
 use crate::state;
 
@@ -81,8 +81,7 @@ pub async fn serve(
     stop: CancellationToken,
 ) -> Result<(), ServeError> {
     let Settings { fleet, listen } = settings;
-    let keyrings = Arc::new(RwLock::new(Arc::new(Keyrings::load(&fleet)?)));
-    let key = Arc::new(signing::load(&fleet, Signer::Collect)?);
+    let keys = Arc::new(Keys::load(&fleet, state::now())?);
     let (store, mended) = Store::open_sound(&home.collected_events(), state::now())?;
     mended.iter().for_each(|mended| tracing::error!("{mended}"));
     let failed = |source| ServeError::Listen { listen, source };
@@ -92,8 +91,7 @@ pub async fn serve(
     let metrics = Arc::new(Metrics::new());
     mended.iter().for_each(|_| metrics.mended());
     let (store, mended) = (Arc::new(store), Arc::default());
-    let parts =
-        Parts { folder: fleet, keyrings, key, client: client.clone(), store, metrics: Arc::clone(&metrics), mended };
+    let parts = Parts { folder: fleet, keys, client: client.clone(), store, metrics: Arc::clone(&metrics), mended };
     let hands = Hands::connect(&parts, home).await?;
     // Once before anything else: the streams have to be there for whoever comes next.
     refill::refill(&parts, &hands).await.map_err(prepare)?;

@@ -270,16 +270,25 @@ async fn later_keyring_is_in_force_and_published_without_a_restart() -> Result<(
     // It takes the enrolment key's role away: whom that one certified is believed no more.
     let role = i32::from(replicator_protocol::wire::keyring::Role::Enrol);
     second.keys.retain(|key| key.role != role);
+    // And it replaces the key of the receipts.
+    let collect = SigningKey::from_bytes(&[9; 32]);
+    let role = i32::from(replicator_protocol::wire::keyring::Role::Collect);
+    for key in second.keys.iter_mut().filter(|key| key.role == role) {
+        key.public_key = Bytes::copy_from_slice(collect.verifying_key().as_bytes());
+    }
     let second = sign(&second, &[&signing::load(&bed.broker.fleet, Signer::Root)?]);
     let folder = bed.broker.fleet.root().join("keyrings");
     bed.say(&batch(&bed.uid, &history(&bed.uid, 1)), &bed.identity).await?;
     bed.receipt_for(1).await?;
 
+    std::fs::write(signing::path(&bed.broker.fleet, Signer::Collect), collect.to_bytes())?;
     std::fs::create_dir(&folder)?;
     std::fs::write(folder.join("keyring.2"), &second)?;
     let admin = link::connect(&bed.broker.fleet, Member::Admin).await?;
     let held = async || Ok(publish::held(&admin, subjects::KEYRINGS, &subjects::keyring(2)).await?);
     assert_eq!(wait::until("the second keyring", SOON, held).await?, second);
+    let believed = async || Ok(bed.receipt().await.ok().flatten());
+    assert_eq!(wait::until("a receipt under it", SOON, believed).await?.number, 1);
     bed.say(&batch(&bed.uid, &history(&bed.uid, 2)), &bed.identity).await?;
     tokio::time::sleep(QUIET).await;
     assert_eq!(bed.stored()?[0].1.number, 1, "what its host says is not stored");
