@@ -130,12 +130,14 @@ pub fn init(home: &Home, wanted: &Wanted, now: Duration) -> Result<FleetFolder, 
     let place = |source| InitError::Place { path: folder.root().to_owned(), source };
     let fleets = home.root().join("fleets");
     private_folder(&fleets)?;
+    // Held to the end: one at a time, so that a draft that lies here is nobody's.
+    let _lock = lock(&fleets).map_err(place)?;
     remove_left_drafts(&fleets).map_err(place)?;
     if folder.root().exists() {
         return Err(InitError::Exists { fleet: wanted.fleet.clone(), path: folder.root().to_owned() });
     }
-    let beside = Draft::new_in(&fleets).map_err(place)?;
-    let draft = Home::at(beside.folder.path().to_owned())?.fleet(&wanted.fleet);
+    let beside = new_draft(&fleets).map_err(place)?;
+    let draft = Home::at(beside.path().to_owned())?.fleet(&wanted.fleet);
     write(&draft, folder.root(), wanted, now)?;
     std::fs::rename(draft.root(), folder.root()).map_err(place)?;
     files::sync_folder(&fleets).map_err(place)?;
@@ -143,30 +145,26 @@ pub fn init(home: &Home, wanted: &Wanted, now: Duration) -> Result<FleetFolder, 
     Ok(folder)
 }
 
+/// Locks the folder of all fleets, waiting for whoever sets one up now, until it is dropped.
+fn lock(fleets: &Path) -> std::io::Result<File> {
+    let folder = File::open(fleets)?;
+    folder.lock()?;
+    Ok(folder)
+}
+
 /// A home of its own, so that the half-made fleet has the layout it will have in its place. Gone when dropped.
-struct Draft {
-    folder: tempfile::TempDir,
-    /// Held as long as somebody works in it.
-    _lock: File,
+fn new_draft(fleets: &Path) -> std::io::Result<tempfile::TempDir> {
+    let mut draft = tempfile::Builder::new();
+    let folder = draft.prefix(DRAFT).permissions(Permissions::from_mode(0o700)).tempdir_in(fleets)?;
+    point::behind(Effect::FleetDraft);
+    Ok(folder)
 }
 
-impl Draft {
-    fn new_in(fleets: &Path) -> std::io::Result<Self> {
-        let mut draft = tempfile::Builder::new();
-        let folder = draft.prefix(DRAFT).permissions(Permissions::from_mode(0o700)).tempdir_in(fleets)?;
-        let lock = File::open(folder.path())?;
-        lock.lock()?;
-        point::behind(Effect::FleetDraft);
-        Ok(Self { folder, _lock: lock })
-    }
-}
-
-/// Removes what a run that was cut off left behind: it holds private keys. One that somebody works in stays.
+/// Removes what runs that were cut off left behind: it holds private keys.
 fn remove_left_drafts(fleets: &Path) -> std::io::Result<()> {
     for entry in std::fs::read_dir(fleets)? {
         let entry = entry?;
-        let is_draft = entry.file_name().to_string_lossy().starts_with(DRAFT);
-        if is_draft && File::open(entry.path())?.try_lock().is_ok() {
+        if entry.file_name().to_string_lossy().starts_with(DRAFT) {
             std::fs::remove_dir_all(entry.path())?;
             point::behind(Effect::FileRemove);
         }

@@ -109,3 +109,35 @@ fn name_that_no_host_could_reach_is_refused_and_nothing_is_made() {
     assert!(!home.root().exists());
     init(&["localhost", "broker-1.acme.example", "192.0.2.7", "2001:db8::7"]).unwrap();
 }
+
+#[test]
+fn fleets_set_up_at_once_are_whole_and_each_is_set_up_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = home(&folder);
+    // What a run that was cut off left behind.
+    std::fs::create_dir_all(home.root().join("fleets/.new-left/keys")).unwrap();
+    std::fs::set_permissions(home.root(), Permissions::from_mode(0o700)).unwrap();
+    std::fs::set_permissions(home.root().join("fleets"), Permissions::from_mode(0o700)).unwrap();
+    let names: Vec<FleetName> = (0..8).map(|number| format!("fleet-{number}").parse().unwrap()).collect();
+    let init = |name: &FleetName| {
+        let transport = Transport::InsecureLoopback;
+        let listen = "127.0.0.1:4222".parse().unwrap();
+        super::init(&home, &Wanted { fleet: name.clone(), listen, transport }, NOW)
+    };
+    let ended: Vec<_> = std::thread::scope(|scope| {
+        let runs: Vec<_> = names.iter().chain(&names).map(|name| scope.spawn(move || init(name))).collect();
+        runs.into_iter().map(|run| run.join().unwrap()).collect()
+    });
+    for pair in 0..names.len() {
+        let (first, second) = (&ended[pair], &ended[pair + names.len()]);
+        let refused = match (first, second) {
+            (Ok(_), Err(refused)) | (Err(refused), Ok(_)) => refused,
+            (Ok(_), Ok(_)) => panic!("{} was set up twice", names[pair]),
+            (Err(first), Err(_)) => panic!("{} was not set up: {first}", names[pair]),
+        };
+        assert!(matches!(refused, InitError::Exists { .. }), "{refused}");
+        Keyrings::load(&home.fleet(&names[pair])).unwrap();
+    }
+    let left = std::fs::read_dir(home.root().join("fleets")).unwrap().count();
+    assert_eq!(left, names.len(), "no draft is left");
+}
