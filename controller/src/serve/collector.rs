@@ -181,6 +181,8 @@ async fn settle(parts: &Parts, messages: &[Message]) -> Result<(), RoundError> {
         Ok(incoming) => incoming,
         Err(error) => {
             // One host whose certificate cannot be read holds nobody else up: without a receipt it sends again.
+            let refusal = if let KeysError::Refused(refusal) = &error { Some(refusal) } else { None };
+            parts.metrics.fault(refusal.map_or("unreadable-certificate", |refusal| refusal.code.as_str()));
             tracing::error!(subject = %message.subject, %error, "a host's certificate cannot be read; its events wait");
             None
         }

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use async_nats::jetstream;
+use async_nats::jetstream::{self, consumer};
 use bytes::Bytes;
 use ed25519_dalek::SigningKey;
 use prost::Message as _;
@@ -28,8 +28,6 @@ use replicator_protocol::wire::event::event::Body;
 use replicator_protocol::wire::event::{Event, EventBatch, KeyringAccepted, Receipt};
 use tokio_util::sync::CancellationToken;
 
-/// How long a receipt that must not come is waited for; one that comes takes milliseconds.
-const QUIET: Duration = Duration::from_millis(700);
 /// Longest wait for one that comes: a few rounds, and the pause after a failed one.
 const SOON: Duration = Duration::from_secs(20);
 
@@ -164,7 +162,12 @@ async fn receipt_comes_only_after_the_durable_write() -> Result<()> {
     let other = rusqlite::Connection::open(bed.broker.home.collected_events())?;
     other.execute_batch("BEGIN IMMEDIATE")?;
     bed.say(&batch(&bed.uid, &history[..3]), &bed.identity).await?;
-    tokio::time::sleep(QUIET).await;
+    // Handed out again: the collector had it, tried to store it, and gave up.
+    let admin = link::connect(&bed.broker.fleet, Member::Admin).await?;
+    let events = jetstream::new(admin).get_stream(subjects::EVENTS).await?;
+    let collector = events.get_consumer("collector").await;
+    let mut collector: consumer::PullConsumer = collector.map_err(anyhow::Error::from_boxed)?;
+    wait::until("a second try", SOON, async || Ok((collector.info().await?.num_redelivered > 0).then_some(()))).await?;
     assert_eq!(bed.receipt().await?, None);
     other.execute_batch("ROLLBACK")?;
     let receipt = bed.receipt_for(3).await?;
@@ -290,8 +293,10 @@ async fn later_keyring_is_in_force_and_published_without_a_restart() -> Result<(
     let believed = async || Ok(bed.receipt().await.ok().flatten());
     assert_eq!(wait::until("a receipt under it", SOON, believed).await?.number, 1);
     bed.say(&batch(&bed.uid, &history(&bed.uid, 2)), &bed.identity).await?;
-    tokio::time::sleep(QUIET).await;
-    assert_eq!(bed.stored()?[0].1.number, 1, "what its host says is not stored");
+    let refused = "replicator_messages_refused_total{code=\"untrusted-key\"} 1";
+    let told = async || Ok(bed.page("/metrics").await?.contains(refused).then_some(()));
+    wait::until("what its host says is refused", SOON, told).await?;
+    assert_eq!(bed.stored()?[0].1.number, 1);
     Ok(())
 }
 
