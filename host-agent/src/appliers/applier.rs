@@ -22,6 +22,8 @@ use crate::planner::Drift;
 
 /// The label that says whose a thing is: the number of its host.
 pub(super) const HOST: &str = "replicator.host";
+/// The label that says which resource a thing was made for.
+pub(super) const RESOURCE: &str = "replicator.resource";
 
 /// What every applier has at hand.
 pub struct Tools {
@@ -54,7 +56,7 @@ impl Tools {
         BTreeMap::from([
             ("replicator.fleet".to_owned(), self.fleet.to_string()),
             (HOST.to_owned(), self.host.to_string()),
-            ("replicator.resource".to_owned(), resource.to_string()),
+            (RESOURCE.to_owned(), resource.to_string()),
         ])
     }
 

@@ -1,6 +1,7 @@
 //! Carries a plan out: every step in the ledger before its effect and after it.
 
 mod after_loss;
+mod leftovers;
 mod moving;
 mod observing;
 mod paths;
@@ -31,8 +32,8 @@ use crate::clock::Clock;
 use crate::daemon::{ApplyError, Depth, NewerWaiting};
 use crate::host::files;
 use crate::inbox::InForce;
-use crate::ledger::projections::resources::{Reported, Resources};
-use crate::planner::{Planned, Situation, plan};
+use crate::ledger::projections::resources::{Reported, Resources, kind};
+use crate::planner::{Left, Planned, Situation, plan};
 use crate::policy::Policy;
 
 /// Makes the machine match what is declared.
@@ -81,7 +82,14 @@ impl Executor {
         let policy = Policy::load_or_default(&self.tools.layout, self.tools.docker.socket());
         let mut observed = observing::observe(&self.tools, &policy, (resources, &ledger), depth).await;
         observed.extend(unreadable);
-        let left = Paths { tools: &self.tools, ledger: &ledger }.left(resources);
+        let mut left = Paths { tools: &self.tools, ledger: &ledger }.left(resources);
+        if depth == Depth::Full {
+            for (id, record) in leftovers::find(&self.tools, resources, &ledger).await {
+                let Some(kind) = kind(&record) else { continue };
+                Arc::make_mut(&mut ledger).announce(&id.to_string(), &record);
+                left.push(Left { id, kind, target: record.target });
+            }
+        }
         let plan = plan(&Situation {
             resources,
             wanted: &wanted,

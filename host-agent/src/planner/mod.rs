@@ -75,7 +75,7 @@ pub struct Left {
     pub id: ResourceId,
     /// What stands there.
     pub kind: Kind,
-    /// The path.
+    /// The path, or the runtime's name.
     pub target: String,
 }
 

@@ -331,3 +331,40 @@ async fn swap_cut_off_at_any_name_goes_on_after_a_restart() {
     assert!(bench.seen("app.prev").await.is_err());
     assert_eq!(bench.look(Depth::Full).await.unwrap(), None);
 }
+
+#[tokio::test]
+async fn what_steps_left_of_nothing_declared_goes_at_a_full_look_and_nothing_else_does() {
+    let (mut bench, image) = (Bench::new().unwrap(), images::id(images::WORKLOAD).unwrap());
+    bench.apply(&[("m.app", bench.container("app", &image, |_| ()))]).await.unwrap();
+    let ours =
+        |resource: &str| [bench.label(), format!("replicator.resource={resource}"), "replicator.identity=v1:0".into()];
+    let make = |act: &[&str], labels: &[String], rest: &[&str]| {
+        let labels = labels.iter().flat_map(|label| ["--label", label]);
+        docker(&act.iter().copied().chain(labels).chain(rest.iter().copied()).collect::<Vec<_>>()).unwrap();
+    };
+    // As steps leave them that were cut off, under names of an earlier declaration.
+    let [lan, old, next, theirs, copy] = ["lan", "old", "app2.next", "theirs", "copy"].map(|name| bench.name(name));
+    make(&["network", "create"], &ours("m.lan"), &[&lan]);
+    make(&["run", "-d"], &ours("m.old"), &["--name", &old, "--network", &lan, &image]);
+    make(&["create"], &ours("m.app"), &["--name", &next, &image]);
+    // Of somebody who made an image of ours, and has its labels without asking for them.
+    docker(&["commit", "--pause=false", &bench.name("app"), &copy]).unwrap();
+    make(&["create"], &[], &["--name", &theirs, &copy]);
+    let cheap = bench.look(Depth::Cheap).await;
+    let look = bench.look(Depth::Full).await;
+    let again = bench.look(Depth::Full).await;
+    let stays = bench.seen("theirs").await.unwrap().id;
+    bench.docker.remove(&stays).await.unwrap();
+    docker(&["rmi", &copy]).unwrap();
+    assert_eq!(cheap.unwrap(), None);
+    let look = look.unwrap().unwrap();
+    let told: Vec<_> = look.results.iter().map(|one| (one.outcome(), one.note.clone())).collect();
+    let left = |name: &str| (Outcome::Removed, format!("`{name}`, which an earlier step had left"));
+    assert_eq!(told[0], (Outcome::Unchanged, String::new()), "{look:#?}");
+    assert!(told.len() == 4 && [&lan, &old, &next].iter().all(|name| told.contains(&left(name))), "{look:#?}");
+    assert!(look.results[1].resource.starts_with("m.") && look.results[1].resource != "m.app", "{look:#?}");
+    assert!(bench.seen("old").await.is_err() && bench.seen("app2.next").await.is_err());
+    assert!(bench.docker.networks(&lan).await.unwrap().is_empty());
+    assert_eq!(again.unwrap(), None, "and that is all");
+    assert_eq!(bench.seen("app").await.unwrap().condition, Condition::Running);
+}

@@ -14,6 +14,7 @@ use replicator_protocol::resources::container::{Image, image};
 use replicator_protocol::wire::declaration::{Container, mount::Source};
 use replicator_protocol::wire::event::{Action, Failure, Record};
 
+pub(super) use self::swap::base;
 use super::applier::{Applier, Done, Gone, Job, Tools, record};
 use super::bounds;
 use super::failure::{self, FailureCode, With as _, failure};
@@ -23,7 +24,7 @@ use crate::ledger::projections::resources::ALGORITHM;
 use crate::planner::Drift;
 
 /// The label that says which definition a container was made from.
-const IDENTITY: &str = "replicator.identity";
+pub(super) const IDENTITY: &str = "replicator.identity";
 
 /// Applies containers.
 pub(super) struct Containers<'t> {

@@ -27,6 +27,11 @@ fn prev(name: &str) -> String {
     format!("{name}.prev")
 }
 
+/// The name a container has, or had, outside a swap.
+pub(in crate::appliers) fn base(name: &str) -> &str {
+    name.strip_suffix(".next").or_else(|| name.strip_suffix(".prev")).unwrap_or(name)
+}
+
 impl Containers<'_> {
     /// Goes on with a swap that was cut off: proves the new one where it has taken its place, else puts the old
     /// one back in it. `None` where there is nothing to go on with, or no longer anything.

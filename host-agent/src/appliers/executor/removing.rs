@@ -18,6 +18,7 @@ use super::{Walk, result};
 use crate::daemon::ApplyError;
 use crate::host::files;
 use crate::ledger::projections::resources::kind;
+use crate::planner::Planned;
 
 impl Walk<'_> {
     /// Removes what is no longer declared, and what declared resources stood for before, and puts what became of it
@@ -60,6 +61,9 @@ impl Walk<'_> {
     async fn remove_orphan(&self, at: usize, results: &mut [Option<ResourceResult>]) -> Result<bool, ApplyError> {
         let step = &self.plan[at];
         let (result, forgotten) = match self.undo(&step.id.to_string()).await {
+            Ok(Gone::Removed(note)) if note.is_empty() => {
+                (result(step, Outcome::Removed, self.name_of(step), None), true)
+            }
             Ok(Gone::Removed(note)) => (result(step, Outcome::Removed, note, None), true),
             Ok(Gone::Kept(note)) => (result(step, Outcome::Kept, note, None), true),
             // It must not be forgotten before it goes.
@@ -76,6 +80,13 @@ impl Walk<'_> {
             ..StepFinished::default()
         })])?;
         Ok(true)
+    }
+
+    /// What the runtime calls a thing that is reported under another name, for no resource stands for it.
+    fn name_of(&self, step: &Planned) -> String {
+        let loose = self.ledger.loose.get(&step.id.to_string()).and_then(|loose| loose.first());
+        let named = loose.filter(|_| !step.kind.has_path());
+        named.map_or(String::new(), |left| format!("`{}`, which an earlier step had left", left.target))
     }
 
     /// Undoes all that a resource stands for, and tells of what was recorded of it.

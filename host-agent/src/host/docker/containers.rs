@@ -48,6 +48,8 @@ pub struct Listed {
     pub name: String,
     /// Its labels.
     pub labels: BTreeMap<String, String>,
+    /// The id of its image.
+    pub image_id: String,
     /// Whether it runs.
     pub running: bool,
     /// Whether it ended, and the runtime starts it again and again.
@@ -158,6 +160,7 @@ impl Docker {
                 id: one.id.unwrap_or_default(),
                 name: one.names.and_then(|names| names.into_iter().next()).map(bare).unwrap_or_default(),
                 labels: one.labels.unwrap_or_default().into_iter().collect(),
+                image_id: one.image_id.unwrap_or_default(),
                 running: one.state == Some(ContainerSummaryStateEnum::RUNNING),
                 restarting: one.state == Some(ContainerSummaryStateEnum::RESTARTING),
             })

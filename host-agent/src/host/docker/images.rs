@@ -1,5 +1,7 @@
 //! Images, by digest.
 
+use std::collections::BTreeMap;
+
 use bollard::auth::DockerCredentials;
 use bollard::query_parameters::CreateImageOptionsBuilder;
 use futures_util::TryStreamExt as _;
@@ -20,6 +22,8 @@ pub struct Credential {
 pub struct HeldImage {
     /// The runtime's id.
     pub id: String,
+    /// Labels that every container made from it bears.
+    pub labels: BTreeMap<String, String>,
 }
 
 impl Docker {
@@ -30,7 +34,10 @@ impl Docker {
     /// [`RuntimeError`].
     pub async fn image(&self, name: &str) -> Result<Option<HeldImage>, RuntimeError> {
         let seen = found(bounded("image.inspect", LOOK, self.client()?.inspect_image(name)).await)?;
-        Ok(seen.and_then(|image| image.id).map(|id| HeldImage { id }))
+        Ok(seen.and_then(|image| {
+            let labels = image.config.and_then(|config| config.labels).unwrap_or_default();
+            Some(HeldImage { id: image.id?, labels: labels.into_iter().collect() })
+        }))
     }
 
     /// Fetches `repository@digest`, telling of the progress in the log.

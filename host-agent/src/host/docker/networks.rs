@@ -13,6 +13,8 @@ use crate::host::point::Effect;
 pub struct SeenNetwork {
     /// The runtime's id.
     pub id: String,
+    /// Its name.
+    pub name: String,
     /// Its labels.
     pub labels: BTreeMap<String, String>,
     /// Its subnets.
@@ -26,14 +28,30 @@ impl Docker {
     ///
     /// [`RuntimeError`].
     pub async fn networks(&self, name: &str) -> Result<Vec<SeenNetwork>, RuntimeError> {
-        let filters = HashMap::from([("name", vec![name.to_owned()])]);
+        let mut all = self.networks_where("name", name.to_owned()).await?;
+        // The filter matches parts of names.
+        all.retain(|network| network.name == name);
+        Ok(all)
+    }
+
+    /// Every network labelled with this host.
+    ///
+    /// # Errors
+    ///
+    /// [`RuntimeError`].
+    pub async fn networks_of(&self, host: &str) -> Result<Vec<SeenNetwork>, RuntimeError> {
+        self.networks_where("label", format!("replicator.host={host}")).await
+    }
+
+    async fn networks_where(&self, filter: &str, is: String) -> Result<Vec<SeenNetwork>, RuntimeError> {
+        let filters = HashMap::from([(filter, vec![is])]);
         let options = ListNetworksOptionsBuilder::default().filters(&filters).build();
         let all = bounded("network.list", LOOK, self.client()?.list_networks(Some(options))).await?;
-        // The filter matches parts of names.
-        let exact = all.into_iter().filter(|network| network.name.as_deref() == Some(name));
-        Ok(exact
+        Ok(all
+            .into_iter()
             .map(|network| SeenNetwork {
                 id: network.id.unwrap_or_default(),
+                name: network.name.unwrap_or_default(),
                 labels: network.labels.unwrap_or_default().into_iter().collect(),
                 subnets: network
                     .ipam
