@@ -5,6 +5,7 @@ use replicator_host_agent::host::docker::Condition;
 use replicator_lab::bench::{Bench, code, outcomes};
 use replicator_lab::dockerd::docker;
 use replicator_lab::images;
+use replicator_lab::life::Life;
 use replicator_protocol::change::reason;
 use replicator_protocol::wire::declaration::{
     Container, Health, HealthCommand, Mount, Network, NetworkAttachment, health::Test, mount::Source, resource::Kind,
@@ -367,4 +368,41 @@ async fn what_steps_left_of_nothing_declared_goes_at_a_full_look_and_nothing_els
     assert!(bench.docker.networks(&lan).await.unwrap().is_empty());
     assert_eq!(again.unwrap(), None, "and that is all");
     assert_eq!(bench.seen("app").await.unwrap().condition, Condition::Running);
+}
+
+#[tokio::test]
+async fn swap_that_was_cut_off_runs_nothing_on_files_of_the_other_and_makes_nothing_twice() {
+    let (mut bench, image) = (Bench::new().unwrap(), images::id(images::WORKLOAD).unwrap());
+    let one = with_file(&bench, &image, "one", |_| ());
+    bench.apply(&one).await.unwrap();
+    let old = bench.seen("app").await.unwrap();
+    let two = with_file(&bench, &image, "two", |c| c.restart_on = vec!["m.conf".into()]);
+    let lives = |bench: &mut Bench, fault: &'static str| {
+        let life = Life::new(bench.share(), &two.clone().map(|(id, kind)| (id.to_owned(), kind)).to_vec());
+        async move { assert!(life.meet(fault).await.unwrap(), "{fault} struck nothing") }
+    };
+    // The old one is aside, and what is declared by then cannot even be made.
+    lives(&mut bench, "container.rename.after:kill").await;
+    bench.start().unwrap();
+    let missing = bench.path("missing").to_string_lossy().into_owned();
+    let refused = with_file(&bench, &image, "two", |c| {
+        c.mounts.push(Mount { source: Some(Source::Bind(missing)), target: "/missing".into(), read_only: true });
+    });
+    bench.skip_number();
+    let report = bench.apply(&refused).await.unwrap();
+    assert_eq!((code(&report, 0), code(&report, 1)), ("replacement-failed", "bind-missing"), "{report:?}");
+    let back = bench.seen("app").await.unwrap();
+    assert_eq!((&back.id, back.condition), (&old.id, Condition::Running));
+    let inside = std::fs::read_to_string(format!("/proc/{}/root/conf", back.pid)).unwrap();
+    assert_eq!(inside, "one", "it runs with the file it had");
+    // The old one is gone, and nothing says that yet.
+    lives(&mut bench, "container.remove.after:kill").await;
+    let new = bench.seen("app").await.unwrap();
+    assert_ne!(new.id, old.id);
+    bench.start().unwrap();
+    bench.skip_number();
+    assert_eq!(outcomes(&bench.apply(&two).await.unwrap()), [Outcome::Unchanged, Outcome::Changed]);
+    let after = bench.seen("app").await.unwrap();
+    assert_eq!((after.id, after.started_at), (new.id, new.started_at), "known by its labels");
+    assert_eq!(bench.look(Depth::Full).await.unwrap(), None);
 }

@@ -26,6 +26,9 @@ use crate::planner::Drift;
 /// The label that says which definition a container was made from.
 pub(super) const IDENTITY: &str = "replicator.identity";
 
+/// The label that says which content of the resources in `restart_on` it was made after.
+const RESTARTED_ON: &str = "replicator.restart-on";
+
 /// Applies containers.
 pub(super) struct Containers<'t> {
     pub(super) tools: &'t Tools,
@@ -66,10 +69,16 @@ impl Applier for Containers<'_> {
         }
         let standing = match self.standing(job).await? {
             Some(theirs) if !self.is_held(job, &theirs) => return self.take_over(job, &theirs).await,
-            Some(ours) if job.action == Action::Create => match self.recognised(job, &ours).await? {
-                Some(adopted) => return self.adopt(job, &ours, adopted).await,
-                None => Some(ours),
-            },
+            // The recorded one made way for it in a step that was cut off before it could say so, or there is none.
+            Some(ours) if job.action == Action::Create || !is_recorded(job, &ours) => {
+                match self.recognised(job, &ours).await? {
+                    Some(adopted) => {
+                        let done = self.adopt(job, &ours, adopted).await?;
+                        return self.reread(job, done).await;
+                    }
+                    None => Some(ours),
+                }
+            }
             standing => standing,
         };
         match (&standing, job.action) {
@@ -128,8 +137,30 @@ impl Containers<'_> {
         format!("v{ALGORITHM}:{}", self.tools.digest_key.digest("container.identity", &parts))
     }
 
+    /// What says which content of the resources in `restart_on` a container was made after.
+    fn restarted_on(&self, wanted: &Facts<bytes::Bytes>) -> Option<String> {
+        let parts: Vec<&[u8]> =
+            wanted.restart_on.iter().flat_map(|(name, digest)| [name.as_bytes(), &digest[..]]).collect();
+        (!parts.is_empty()).then(|| self.tools.digest_key.digest("container.restart-on", &parts).to_string())
+    }
+
+    /// Whether its labels say that it was made as it is declared now. One that does not say what it was made after
+    /// was made by an agent that wrote no such label.
     fn is_wanted(&self, job: &Job<'_, Container>, seen: &Seen) -> bool {
-        seen.labels.get(IDENTITY) == Some(&self.identity(job.wanted))
+        let since = match (self.restarted_on(job.wanted), seen.labels.get(RESTARTED_ON)) {
+            (Some(wanted), Some(made)) => wanted == *made,
+            (Some(_) | None, _) => true,
+        };
+        since && seen.labels.get(IDENTITY) == Some(&self.identity(job.wanted))
+    }
+
+    /// Has one that runs since before a step was cut off read its files once more: they may be others by now.
+    async fn reread(&self, job: &Job<'_, Container>, done: Done) -> Result<Done, Failure> {
+        if done.failure.is_none() && !job.wanted.reload_on.is_empty() {
+            let signalled = self.tools.docker.signal(&done.record.runtime_id, &job.declared.reload_signal).await;
+            signalled.map_err(runtime)?;
+        }
+        Ok(done)
     }
 
     /// The container that stands there: the recorded one, else whichever has the name.
@@ -145,7 +176,7 @@ impl Containers<'_> {
 
     /// Whether it is this agent's to replace: it made it, or took it over.
     fn is_held(&self, job: &Job<'_, Container>, seen: &Seen) -> bool {
-        self.tools.is_ours(&seen.labels) || job.known.is_some_and(|known| known.runtime_id == seen.id)
+        self.tools.is_ours(&seen.labels) || is_recorded(job, seen)
     }
 
     /// The same container, started again: it was stopped, or lost the network it shares.
@@ -242,9 +273,15 @@ impl Containers<'_> {
         };
         let mut labels = self.tools.labels(job.id);
         labels.insert(IDENTITY.to_owned(), self.identity(job.wanted));
+        labels.extend(self.restarted_on(job.wanted).map(|since| (RESTARTED_ON.to_owned(), since)));
         labels.insert("replicator.role".to_owned(), job.id.name.to_string());
         Ok(definition::Surroundings { image: self.image(job).await?, variables, followed, labels })
     }
+}
+
+/// Whether it is the one that a record speaks of.
+fn is_recorded(job: &Job<'_, Container>, seen: &Seen) -> bool {
+    job.known.is_some_and(|known| known.runtime_id == seen.id)
 }
 
 /// Whether what the runtime can alter on a container that exists has been altered.

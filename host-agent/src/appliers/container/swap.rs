@@ -33,8 +33,11 @@ pub(in crate::appliers) fn base(name: &str) -> &str {
 }
 
 impl Containers<'_> {
-    /// Goes on with a swap that was cut off: proves the new one where it has taken its place, else puts the old
-    /// one back in it. `None` where there is nothing to go on with, or no longer anything.
+    /// Goes on with a swap that was cut off: proves the new one where it has taken its place, else gives the old
+    /// one its name back. `None` where there is nothing to go on with, or no longer anything.
+    ///
+    /// The old one is not started: the files it takes in are as the new one needs them. It is where the new one
+    /// cannot be made after all, and then it has its files again ([`Containers::old_bytes_back`]).
     pub(super) async fn resume(&self, job: &Job<'_, Container>) -> Result<Option<Done>, Failure> {
         let docker = &self.tools.docker;
         let name = &job.declared.name;
@@ -45,12 +48,14 @@ impl Containers<'_> {
         // Where it goes back to, should the new one not serve.
         let old = Seen { name: name.clone(), ..old };
         match self.held(job, name).await? {
-            Some(new) if self.is_wanted(job, &new) => return self.prove(job, &new.id, Some(&old)).await.map(Some),
+            Some(new) if self.is_wanted(job, &new) => {
+                let done = self.prove(job, &new.id, Some(&old)).await?;
+                return self.reread(job, done).await.map(Some);
+            }
             Some(unproven) => docker.remove(&unproven.id).await.map_err(runtime)?,
             None => {}
         }
         docker.rename(&old.id, name).await.map_err(runtime)?;
-        docker.start(&old.id).await.map_err(runtime)?;
         Ok(None)
     }
 
