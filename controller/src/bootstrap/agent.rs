@@ -132,7 +132,9 @@ impl Agent {
         gone(&run, std::fs::remove_dir_all(&run))?;
         gone(&etc, std::fs::remove_file(etc.join("agent.toml")))?;
         // What else lies there is the operator's: a folder that is not empty stays.
-        let _ = std::fs::remove_dir(&etc);
+        if std::fs::remove_dir(&etc).is_ok() {
+            point::behind(Effect::AgentForget);
+        }
         Ok(aside.exists().then_some(aside))
     }
 }

@@ -63,6 +63,7 @@ impl Process {
     pub(super) fn keep(self, file: &Path) -> std::io::Result<()> {
         let beside: PathBuf = file.with_extension("new");
         std::fs::write(&beside, format!("{} {}\n", self.pid, self.started))?;
+        point::behind(Effect::FileMake);
         std::fs::rename(&beside, file)?;
         point::behind(Effect::AgentNumber);
         Ok(())

@@ -244,7 +244,7 @@ async fn collector_that_was_cut_off_stores_and_receipts_all_of_it_once() {
     // Each effect as often as it is done until all is receipted. By name: which task comes first is a matter of chance.
     let points = [
         (Effect::FolderMake, 1),
-        (Effect::StoreOpen, 1),
+        (Effect::StoreOpen, 3),
         (Effect::StreamMake, 4),
         (Effect::FillKeep, 1),
         (Effect::MessagePublish, 2),
@@ -270,6 +270,90 @@ async fn collector_that_was_cut_off_stores_and_receipts_all_of_it_once() {
             assert_eq!(store.faults().unwrap(), [], "behind {cut}");
         }
     }
+}
+
+impl Serve {
+    /// Waits until it serves, or has ended. Whether it serves.
+    async fn serves(&mut self, said: &Path) -> bool {
+        let ended = wait::until("serve, or its end", SOON, async || {
+            let serves = std::fs::read_to_string(said)?.contains("Collecting for the fleet");
+            Ok((serves || self.has_ended()).then_some(serves))
+        });
+        ended.await.unwrap()
+    }
+
+    async fn ended(&mut self) {
+        wait::until("the end of serve", SOON, async || Ok(self.has_ended().then_some(()))).await.unwrap();
+    }
+}
+
+/// The numbers of all that is stored.
+fn stored(database: &Path) -> Vec<u64> {
+    let store = Store::read_only(database).unwrap();
+    store.events_after(0, None, 9).unwrap().iter().map(|one| one.event.number).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn store_whose_mending_was_cut_off_is_mended_at_the_next_start() {
+    let bed = bed_without_serve().await.unwrap();
+    let (home, said) = (bed.broker.home.root(), bed.broker.home.root().join("serve.log"));
+    let database = bed.broker.home.collected_events();
+    let start = async |cut: String| {
+        let mut serve = Serve::start(home, &said, &cut);
+        (serve.serves(&said).await, serve)
+    };
+    let (_, mut serve) = start(String::new()).await;
+    assert!(receipted(&bed, &mut serve).await);
+    drop(serve);
+
+    // Removed while it is in use: written, what lay beside it removed, and put in its place.
+    for nth in 1..=4 {
+        let (serves, mut serve) = start(format!("{}#{nth}", Effect::StoreAgain.as_str())).await;
+        assert!(serves, "the removal is what it mends");
+        std::fs::remove_file(&database).unwrap();
+        serve.ended().await;
+        let (serves, _serve) = start(String::new()).await;
+        assert!(serves, "after cut {nth}: {}", std::fs::read_to_string(&said).unwrap());
+        assert_eq!(stored(&database), [1, 2, 3], "after cut {nth}");
+    }
+
+    // A damaged one in its place: what lay beside the one before goes aside, and then that one.
+    let spoilt = bed.broker.home.root().join("spoilt");
+    for nth in 1..=3 {
+        let (serves, mut serve) = start(format!("{}#{nth}", Effect::StoreAside.as_str())).await;
+        assert!(serves, "the damage is what it mends");
+        std::fs::write(&spoilt, "this is no database".repeat(400)).unwrap();
+        std::fs::rename(&spoilt, &database).unwrap();
+        serve.ended().await;
+        let (serves, _serve) = start(String::new()).await;
+        assert!(serves, "after cut {nth}: {}", std::fs::read_to_string(&said).unwrap());
+        assert_eq!(stored(&database), [0; 0], "after cut {nth}");
+    }
+    let beside = std::fs::read_dir(database.parent().unwrap()).unwrap().flatten();
+    let damaged = beside.filter(|entry| entry.file_name().to_string_lossy().contains(".damaged-"));
+    assert_eq!(damaged.filter(|entry| entry.path().join("events.db").exists()).count(), 3, "none is written over");
+
+    // And it goes on from there, as do the answers folded from it.
+    let (_, mut serve) = start(String::new()).await;
+    assert!(receipted(&bed, &mut serve).await);
+    assert_eq!(stored(&database), [1, 2, 3]);
+    drop(serve);
+    let status = ["fleet", "status", "-o", "json"];
+    for effect in [Effect::ProjectionsMake, Effect::ProjectionsFold] {
+        let cut = replicator(home, &status, &format!("{}#1", effect.as_str())).await;
+        assert_eq!(cut.cut.as_deref(), Some(effect.as_str()), "{}", cut.said);
+        let again = replicator(home, &status, "").await;
+        assert!(again.done && again.said.contains("\"stored\": 3"), "{}", again.said);
+        std::fs::remove_file(bed.broker.home.projections()).unwrap();
+    }
+    let (_, mut serve) = start(format!("{}#1", Effect::HeartbeatKeep.as_str())).await;
+    let heard = async || {
+        bed.beat().await?;
+        Ok(serve.has_ended().then_some(()))
+    };
+    wait::until("a heartbeat", SOON, heard).await.unwrap();
+    let heartbeats = Store::read_only(&database).unwrap().heartbeats().unwrap();
+    assert_eq!(heartbeats.len(), 1, "it is kept");
 }
 
 /// The program, cut off as `cut` says.

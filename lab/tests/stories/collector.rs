@@ -25,7 +25,7 @@ use replicator_protocol::ids::{Digest, HostId, HostUid};
 use replicator_protocol::subjects;
 use replicator_protocol::wire::enrolment::HostCertificate;
 use replicator_protocol::wire::event::event::Body;
-use replicator_protocol::wire::event::{Event, EventBatch, KeyringAccepted, Receipt};
+use replicator_protocol::wire::event::{Event, EventBatch, Heartbeat, KeyringAccepted, Receipt};
 use tokio_util::sync::CancellationToken;
 
 /// Longest wait for one that comes: a few rounds, and the pause after a failed one.
@@ -122,6 +122,13 @@ impl Bed {
         let context = jetstream::new(self.host.client.clone());
         context.publish(subjects::events(&self.uid), sign(batch, &[key])).await?.await?;
         Ok(())
+    }
+
+    /// Says that the host is alive, as the agent does.
+    pub(crate) async fn beat(&self) -> Result<()> {
+        let beat = Heartbeat { host: self.uid.to_string(), ..Heartbeat::default() };
+        self.host.client.publish(subjects::heartbeat(&self.uid), sign(&beat, &[&self.identity])).await?;
+        Ok(self.host.client.flush().await?)
     }
 
     /// The host's receipt, believed.

@@ -93,13 +93,16 @@ pub(super) fn open(path: &Path) -> Result<Opened, StoreError> {
     let prepare = || {
         connection.busy_timeout(BUSY)?;
         connection.pragma_update(None, "journal_mode", "WAL")?;
+        point::behind(Effect::StoreOpen);
         // A receipt frees a host's own record: what it speaks of has to outlive a power cut.
         connection.pragma_update(None, "synchronous", "FULL")?;
         connection.execute_batch(SCHEMA)?;
-        connection.execute_batch(fills::SCHEMA)
+        point::behind(Effect::StoreOpen);
+        connection.execute_batch(fills::SCHEMA)?;
+        point::behind(Effect::StoreOpen);
+        Ok(())
     };
     prepare().map_err(failed)?;
-    point::behind(Effect::StoreOpen);
     Ok(Opened::new(connection, path))
 }
 
