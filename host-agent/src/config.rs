@@ -124,7 +124,7 @@ impl Layout {
     /// The two copies of the floor that lie outside the ledger.
     #[must_use]
     pub fn anchors(&self) -> [PathBuf; 2] {
-        [self.state().join("anchor.a"), self.state().join("anchor.b")]
+        ledger::ANCHORS.map(|name| self.state().join(name))
     }
 
     /// What was found in the place of a declared file, by digest.

@@ -1,7 +1,8 @@
 //! Setting a damaged ledger aside, and beginning a new one.
 //!
 //! The new one is made whole first, beside the damaged one; then the two change places, by one rename each. Killed in
-//! between, the next start does the second.
+//! between, the next start does the second. The first ledger of a host is made in the same way, so that what stands in
+//! a ledger's place and holds nothing is a ledger that was lost.
 
 use std::fs;
 use std::io;
@@ -22,8 +23,12 @@ use super::verify::Damage;
 use crate::clock::Clock;
 use crate::host::point::{Effect, Side, around, reach};
 
-/// The folder, inside the agent's state folder, where a new ledger is made while the damaged one is in its place.
+/// The folder, inside the agent's state folder, of a new ledger that is whole and not yet in its place.
 pub const NEXT: &str = "ledger.next";
+/// Where it is made.
+const UNFINISHED: &str = "ledger.new";
+/// The two copies of the position accepted last, beside the ledger. Where one of them is there has been a ledger.
+pub const ANCHORS: [&str; 2] = ["anchor.a", "anchor.b"];
 
 /// As [`Ledger::open`]; a damaged ledger is set aside, never overwritten, and a new chain starts whose first event
 /// names the last good entry of the old one, and whose next ones tell what is still known of what was applied. Returns what was damaged, if anything was.
@@ -59,22 +64,48 @@ fn set_aside(folder: &Path, who: (&HostUid, Arc<dyn Clock>), hold: &Hold, damage
     let database = folder.join(DATABASE);
     let recovered = salvage(&database, who.0);
     let first = std::iter::once(first).chain(recovered).collect();
-    let next = folder.join(NEXT);
-    let failed = |source| OpenError::file(&next, source);
-    match fs::remove_dir_all(&next) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
-        Ok(()) | Err(_) => {}
+    make(folder, who, hold, first)?;
+    if there(&database)? {
+        around(Effect::LedgerSetAside, || (1_u32..).find_map(|number| put_away(&database, number)).unwrap_or(Ok(())))
+            .map_err(|source| OpenError::file(&database, source))?;
+        sync_folder(folder)?;
     }
-    reach(Effect::LedgerMake, Side::Before).map_err(failed)?;
-    drop(Ledger::open_at(next.clone(), who, hold.clone(), first)?);
-    reach(Effect::LedgerMake, Side::After).map_err(failed)?;
-    around(Effect::LedgerSetAside, || (1_u32..).find_map(|number| put_away(&database, number)).unwrap_or(Ok(())))
-        .map_err(|source| OpenError::file(&database, source))?;
-    sync_folder(folder)?;
     finish(folder)
 }
 
-/// Puts a new ledger in the place of one that was set aside, where that is left to do.
+/// Whether this host never had a ledger: there is none, and nothing that comes after one.
+pub(super) fn is_first(folder: &Path) -> Result<bool, OpenError> {
+    for name in [DATABASE].iter().chain(&ANCHORS) {
+        if there(&folder.join(name))? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Makes a new ledger that begins with the events `first`, whole, for [`finish`] to put in its place.
+pub(super) fn make(
+    folder: &Path,
+    who: (&HostUid, Arc<dyn Clock>),
+    hold: &Hold,
+    first: Vec<Body>,
+) -> Result<(), OpenError> {
+    let (unfinished, next) = (folder.join(UNFINISHED), folder.join(NEXT));
+    let failed = |source| OpenError::file(&next, source);
+    for left in [&unfinished, &next] {
+        match fs::remove_dir_all(left) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
+            Ok(()) | Err(_) => {}
+        }
+    }
+    reach(Effect::LedgerMake, Side::Before).map_err(failed)?;
+    Ledger::begin(&unfinished, who, hold.clone(), first)?;
+    fs::rename(&unfinished, &next).map_err(failed)?;
+    sync_folder(folder)?;
+    reach(Effect::LedgerMake, Side::After).map_err(failed)
+}
+
+/// Puts a new ledger in its place, where that is left to do.
 pub(super) fn finish(folder: &Path) -> Result<(), OpenError> {
     let (next, database) = (folder.join(NEXT), folder.join(DATABASE));
     if there(&database)? || !there(&next)? {

@@ -82,20 +82,32 @@ pub(super) fn list(folder: &Path) -> io::Result<Vec<LedgerFile>> {
     Ok(files)
 }
 
-/// Removes what a kill left: a file that was not finished, and what stood beside one that is gone.
+/// A file that is not there though something stands beside its place, and that was not dropped: those go oldest first.
+pub(super) fn lost(folder: &Path) -> io::Result<Option<LedgerFile>> {
+    let oldest = list(folder)?.first().map_or(1, |file| file.first);
+    let beside = names(folder)?.into_iter().filter_map(|name| first_of(whose(&name)?));
+    let lost = beside.map(|first| LedgerFile::beginning_with(folder, first)).filter(|file| file.first >= oldest);
+    Ok(lost.into_iter().find(|file| !file.path.exists()))
+}
+
+/// Removes what a kill left in a ledger that is well: a file that was not finished, and what stood beside one that is
+/// gone.
 pub(super) fn clear(folder: &Path) -> io::Result<()> {
     let names = names(folder)?;
-    let any = names.iter().any(|name| first_of(name).is_some());
     for name in &names {
-        let whose = SIDE_FILES.iter().find_map(|suffix| name.strip_suffix(suffix)).unwrap_or(name);
-        let unfinished = whose.strip_suffix(UNFINISHED).is_some_and(|name| first_of(name).is_some());
-        // Where there is no file at all, what is left over is all there is of a ledger.
-        let orphan = any && whose != name && first_of(whose).is_some() && !names.iter().any(|name| name == whose);
+        let owner = whose(name).unwrap_or(name);
+        let unfinished = owner.strip_suffix(UNFINISHED).is_some_and(|name| first_of(name).is_some());
+        let orphan = owner != name && first_of(owner).is_some() && !names.iter().any(|name| name == owner);
         if unfinished || orphan {
             remove_one(&folder.join(name))?;
         }
     }
     Ok(())
+}
+
+/// The database that `name` stands beside; none where it is no side file.
+fn whose(name: &str) -> Option<&str> {
+    SIDE_FILES.iter().find_map(|suffix| name.strip_suffix(suffix))
 }
 
 fn names(folder: &Path) -> io::Result<Vec<String>> {
@@ -162,9 +174,16 @@ mod tests {
         clear(at.path()).unwrap();
         assert!(kept.iter().all(|name| at.path().join(name).exists()));
         assert!(!left.iter().any(|name| at.path().join(name).exists()));
-        let alone = tempfile::tempdir().unwrap();
-        fs::write(alone.path().join("ledger.db-wal"), "").unwrap();
-        clear(alone.path()).unwrap();
-        assert!(alone.path().join("ledger.db-wal").exists(), "all there is of a ledger");
+    }
+
+    #[test]
+    fn file_of_which_only_the_log_is_left_is_lost_unless_it_was_dropped() {
+        let at = tempfile::tempdir().unwrap();
+        let touch = |name: &str| fs::write(at.path().join(name), "").unwrap();
+        let lost = || lost(at.path()).unwrap().map(|file| file.first);
+        ["ledger-00000000000000000007.db", "ledger-00000000000000000007.db-wal", "ledger.db-wal"].map(touch);
+        assert_eq!(lost(), None, "the oldest are dropped");
+        touch("ledger-00000000000000000012.db-wal");
+        assert_eq!(lost(), Some(12));
     }
 }

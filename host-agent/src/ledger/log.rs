@@ -1,33 +1,30 @@
 //! Appending and reading. One statement writes a fact; there is no other.
 
 mod keeping;
+mod opening;
 
-use std::fs::{self, File};
-use std::io;
-use std::os::unix::fs::DirBuilderExt as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use prost::Message as _;
 use replicator_protocol::ids::{Digest, HostUid};
 use replicator_protocol::wire::event::event::Body;
-use replicator_protocol::wire::event::{ChainStarted, DeclarationRef, Event};
+use replicator_protocol::wire::event::{DeclarationRef, Event};
 use rusqlite::Connection;
 
-use super::aside;
 use super::checkpoint::Checkpoint;
-use super::error::{AppendError, OpenError, ReadError, StoreError, at};
-use super::files::{self, LedgerFile};
+use super::error::{AppendError, ReadError, StoreError, at};
+use super::files::LedgerFile;
 use super::lock::Hold;
 use super::projections::Fold as _;
 use super::rows::{entries_after, hash_of, insert, put_settled, settled};
-use super::schema;
 use super::state::State;
-use super::verify::Verified;
 use crate::clock::Clock;
 
 pub use keeping::Limits;
+use opening::connect;
+pub(super) use opening::sync_folder;
 
 /// The folder of the ledger's files, inside the agent's state folder. They stand in a folder of their own so that
 /// one rename sets all of them aside: see `docs/decisions/0003-ledger-in-a-folder.md`.
@@ -82,73 +79,6 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// Opens the ledger in `folder`, or starts one whose first event is [`ChainStarted`].
-    ///
-    /// The whole chain is checked first.
-    ///
-    /// # Errors
-    ///
-    /// See [`OpenError`]; an existing ledger is unchanged, apart from tables added by a newer format.
-    pub fn open(folder: &Path, host: &HostUid, clock: Arc<dyn Clock>) -> Result<Self, OpenError> {
-        Self::open_held(folder, (host, clock), Hold::take(folder)?)
-    }
-
-    /// As [`Ledger::open`], for whoever holds the lock already.
-    ///
-    /// # Errors
-    ///
-    /// As [`Ledger::open`].
-    pub fn open_held(folder: &Path, who: (&HostUid, Arc<dyn Clock>), hold: Hold) -> Result<Self, OpenError> {
-        aside::finish(folder)?;
-        Self::open_at(folder.join(DATABASE), who, hold, vec![started()])
-    }
-
-    /// Opens the ledger whose files are in `database`; `first` are the first events of a new one.
-    pub(super) fn open_at(
-        database: PathBuf,
-        (host, clock): (&HostUid, Arc<dyn Clock>),
-        hold: Hold,
-        first: Vec<Body>,
-    ) -> Result<Self, OpenError> {
-        make_folder(&database)?;
-        sync_folder(database.parent().unwrap_or(&database))?;
-        let unreadable = |source| OpenError::file(&database, source);
-        files::clear(&database).map_err(unreadable)?;
-        let mut closed = files::list(&database).map_err(unreadable)?;
-        let current = closed.pop().unwrap_or_else(|| LedgerFile::beginning_with(&database, 1));
-        let mut verified = Verified::nothing();
-        for file in &closed {
-            let connection = open_closed(file).map_err(|error| error.behind(verified.number))?;
-            verified.take(file, &connection)?;
-        }
-        let connection = connect(&current).map_err(|error| error.behind(verified.number))?;
-        verified.take(&current, &connection)?;
-        let Verified { number, hash, state, identity, .. } = verified.end()?;
-        let chain = match identity {
-            Some((found, _)) if found != host.as_str() => {
-                return Err(OpenError::OtherHost { found, wanted: host.to_string() });
-            }
-            Some((_, chain)) => chain[..].try_into().unwrap_or_default(),
-            None => new_chain()?,
-        };
-        let mut ledger = Self {
-            folder: database,
-            closed,
-            current,
-            connection: Some(connection),
-            host: host.clone(),
-            head: Head { chain, number, hash },
-            state,
-            clock,
-            limits: Limits::default(),
-            _hold: hold,
-        };
-        if number == 0 {
-            ledger.append(None, first).map_err(OpenError::First)?;
-        }
-        Ok(ledger)
-    }
-
     /// The same ledger with other limits; they hold from the next [`Ledger::keep_within_limits`] on.
     #[must_use]
     pub fn within(self, limits: Limits) -> Self {
@@ -311,52 +241,6 @@ impl Stamp {
             body: Some(body),
         }
     }
-}
-
-/// The first event of a chain that nothing came before.
-fn started() -> Body {
-    Body::ChainStarted(ChainStarted { agent_version: env!("CARGO_PKG_VERSION").to_owned() })
-}
-
-fn open_closed(file: &LedgerFile) -> Result<Connection, OpenError> {
-    let mut connection = file.open()?;
-    schema::migrate(&mut connection)?;
-    Ok(connection)
-}
-
-/// Opens the file that is appended to, or makes it; its name is on disk when this returns.
-fn connect(file: &LedgerFile) -> Result<Connection, OpenError> {
-    let open = || {
-        let connection = Connection::open(&file.path)?;
-        // `FULL` syncs the write-ahead log at every commit: what is appended survives a power cut.
-        connection.pragma_update(None, "journal_mode", "wal")?;
-        connection.pragma_update(None, "synchronous", "full")?;
-        Ok(connection)
-    };
-    let mut connection = open().map_err(|source| StoreError::new(&file.path, source))?;
-    schema::migrate(&mut connection)?;
-    sync_folder(file.path.parent().unwrap_or(&file.path))?;
-    Ok(connection)
-}
-
-pub(super) fn make_folder(folder: &Path) -> Result<(), OpenError> {
-    match fs::DirBuilder::new().mode(0o700).create(folder) {
-        Ok(()) => Ok(()),
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-        Err(source) => Err(OpenError::file(folder, source)),
-    }
-}
-
-fn new_chain() -> Result<[u8; 16], OpenError> {
-    let mut chain = [0; 16];
-    let none = |_| OpenError::file(Path::new("/dev/urandom"), io::Error::other("the kernel gives no random bytes"));
-    getrandom::fill(&mut chain).map_err(none)?;
-    Ok(chain)
-}
-
-pub(super) fn sync_folder(folder: &Path) -> Result<(), OpenError> {
-    let synced = File::open(folder).and_then(|file| file.sync_all());
-    synced.map_err(|source| OpenError::file(folder, source))
 }
 
 #[cfg(test)]

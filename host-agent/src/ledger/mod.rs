@@ -21,7 +21,7 @@ mod shared;
 mod state;
 mod verify;
 
-pub use aside::{NEXT, open_or_set_aside};
+pub use aside::{ANCHORS, NEXT, open_or_set_aside};
 pub use error::{AppendError, KeepError, OpenError, ReadError, StoreError, VerifyError};
 pub use lock::{Hold, is_held};
 pub use log::{DATABASE, Entry, Head, Ledger, Limits};

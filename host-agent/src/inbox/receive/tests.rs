@@ -7,7 +7,7 @@ use super::*;
 use crate::clock::SystemClock;
 use crate::host::docker;
 use crate::keys::trusted::Trusted;
-use crate::ledger::Ledger;
+use crate::ledger::open_or_set_aside;
 use crate::testing::{self, declaration, signed};
 
 struct Host {
@@ -30,7 +30,7 @@ fn opened(at: tempfile::TempDir) -> Host {
     let layout = Layout::new(at.path());
     layout.make_folders().unwrap();
     let me = testing::membership();
-    let ledger = Ledger::open(&layout.ledger(), &me.uid, Arc::new(SystemClock)).unwrap();
+    let (ledger, _) = open_or_set_aside(&layout.ledger(), &me.uid, Arc::new(SystemClock)).unwrap();
     let ledger = Arc::new(SharedLedger::new(ledger));
     let inbox = Inbox::open(&layout, docker::SOCKET, me, ledger.clone()).unwrap();
     Host { at, ledger, inbox }

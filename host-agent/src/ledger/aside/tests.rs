@@ -76,6 +76,61 @@ fn file_that_is_no_database_is_set_aside_as_it_is() {
 }
 
 #[test]
+fn ledger_that_was_removed_or_emptied_is_lost_and_what_is_left_of_it_is_kept() {
+    let log = |folder: &Path| folder.join("ledger/ledger.db-wal");
+    let remove = |folder: &Path| fs::remove_file(database(folder)).unwrap();
+    let empty = |folder: &Path| fs::write(database(folder), "").unwrap();
+    let without_log = |folder: &Path| {
+        remove(folder);
+        fs::remove_file(log(folder)).unwrap();
+    };
+    let with_its_folder = |folder: &Path| {
+        fs::remove_dir_all(folder.join(DATABASE)).unwrap();
+        fs::write(folder.join(ANCHORS[1]), "").unwrap();
+    };
+    let lose = |case: &str, folder: &Path| match case {
+        "removed" => remove(folder),
+        "emptied" => empty(folder),
+        "all removed" => without_log(folder),
+        _ => with_its_folder(folder),
+    };
+    for case in ["removed", "emptied", "all removed", "no folder"] {
+        let at = lived();
+        let ledger = Ledger::open(at.path(), &uid(), Arc::new(SystemClock)).unwrap();
+        let written = fs::read(log(at.path())).unwrap();
+        drop(ledger);
+        fs::write(log(at.path()), &written).unwrap();
+        lose(case, at.path());
+        let left = fs::read(log(at.path())).ok();
+        assert!(matches!(Ledger::open(at.path(), &uid(), Arc::new(SystemClock)), Err(OpenError::Damaged(_))), "{case}");
+        let (ledger, found) = open(at.path()).unwrap();
+        assert!(matches!(found, Some(Damage::File { last_good: 0, .. })), "{case}: {found:?}");
+        assert_eq!(named(&ledger).last_good_number, 0, "{case}");
+        assert!(ledger.state().resources.lost, "{case}");
+        assert_eq!(fs::read(at.path().join("ledger.damaged-1/ledger.db-wal")).ok(), left, "{case}");
+        drop(ledger);
+        assert_eq!(open(at.path()).unwrap().1, None, "{case}: the new ledger opens again");
+    }
+}
+
+#[test]
+fn further_file_that_was_emptied_or_of_which_only_the_log_is_left_is_lost() {
+    let further = "ledger/ledger-00000000000000000007.db";
+    for lose in [
+        |file: &Path| fs::write(file, "").unwrap(),
+        |file: &Path| fs::rename(file, file.with_extension("db-wal")).unwrap(),
+    ] {
+        let at = lived();
+        let ledger = Ledger::open(at.path(), &uid(), Arc::new(SystemClock)).unwrap();
+        ledger.within(Limits { file: 1, budget: u64::MAX }).keep_within_limits().unwrap();
+        lose(&at.path().join(further));
+        let (ledger, found) = open(at.path()).unwrap();
+        assert!(matches!(found, Some(Damage::File { .. })), "{found:?}");
+        assert!(ledger.state().resources.lost);
+    }
+}
+
+#[test]
 fn damaged_file_behind_a_good_one_leaves_the_good_ones_last_entry_named() {
     let at = lived();
     let mut ledger =
@@ -166,5 +221,11 @@ fn kill_between_any_two_steps_loses_neither_the_old_ledger_nor_its_name() {
             assert!(!at.path().join("ledger.damaged-2").exists(), "{fault}");
             assert!(!at.path().join(NEXT).exists(), "{fault}");
         }
+    }
+    for fault in ["ledger.make.before", "ledger.make.after", "ledger.set-aside.before", "ledger.set-aside.after"] {
+        let at = tempfile::tempdir().unwrap();
+        assert!(opens(at.path(), &format!("{fault}:kill")), "{fault} struck nothing");
+        let (ledger, found) = open(at.path()).unwrap();
+        assert_eq!((ledger.head().number, found), (1, None), "{fault}: a host's first ledger");
     }
 }

@@ -1,8 +1,9 @@
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use replicator_protocol::wire::event::{AgentStarted, DriftFound};
 
-use super::super::Damage;
+use super::super::{Damage, OpenError};
 use super::*;
 
 /// The file that begins with entry 1.

@@ -261,6 +261,7 @@ fn kill_between_any_two_steps_leaves_a_ledger_that_opens_and_verifies() {
     for effect in [Effect::LedgerMake, Effect::LedgerRotate, Effect::LedgerDrop] {
         for (side, act) in [("before", "kill"), ("after", "kill"), ("before", "error"), ("after", "error")] {
             let at = tempfile::tempdir().unwrap();
+            drop(open(at.path(), SMALL).unwrap());
             for nth in 1..=2 {
                 let fault = format!("{}.{side}#{nth}:{act}", effect.as_str());
                 assert_eq!(lives(at.path(), &fault), act == "kill", "{fault}");
