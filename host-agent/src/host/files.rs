@@ -5,6 +5,9 @@ use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, fchown};
 use std::path::{Component, Path, PathBuf};
 
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+
 use super::point::{Effect, around};
 use super::unfinished::Unfinished;
 
@@ -85,14 +88,28 @@ pub fn look(path: &Path) -> io::Result<Option<Seen>> {
     }))
 }
 
+/// Opens the regular file at `path` for reading: nothing that could be waited for, whatever somebody has put there
+/// since it was looked at. With [`OFlags::NOFOLLOW`] in `links`, no link either.
+fn open(path: &Path, links: OFlags) -> io::Result<File> {
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | links;
+    let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
+    if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::from(Errno::NXIO)) }
+}
+
+/// Whether [`open`] found something else than a regular file, or nothing.
+fn is_no_file(error: &io::Error) -> bool {
+    let errno = Errno::from_io_error(error);
+    errno.is_some_and(|errno| [Errno::LOOP, Errno::NXIO, Errno::NOENT].contains(&errno))
+}
+
 /// The content of a regular file.
 ///
 /// # Errors
 ///
-/// Where it could not be read, or is above 64 MiB.
+/// Where it could not be read, is no regular file, or is above 64 MiB.
 pub fn read(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    File::open(path)?.take(READ_MAX + 1).read_to_end(&mut bytes)?;
+    open(path, OFlags::empty())?.take(READ_MAX + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > READ_MAX {
         return Err(io::Error::other("the file is larger than 64 MiB"));
     }
@@ -199,7 +216,7 @@ pub fn write(path: &Path, bytes: &[u8], ownership: Ownership) -> io::Result<()> 
 pub fn link(path: &Path, other: &Path) -> io::Result<()> {
     let folder = other.parent().ok_or_else(|| io::Error::other("the path has no folder"))?;
     around(Effect::FileLink, || {
-        let file = File::open(path)?;
+        let file = open(path, OFlags::NOFOLLOW)?;
         hold(&file);
         match PART.builder().make_in(folder, |beside| fs::hard_link(path, beside)) {
             Ok(beside) => {
@@ -229,11 +246,18 @@ pub fn sweep(folder: &Path) -> io::Result<usize> {
     let mut swept = 0;
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
-        if !PART.is(&entry.file_name()) || !entry.file_type()?.is_file() {
+        if !PART.is(&entry.file_name()) {
             continue;
         }
-        let file = File::open(entry.path())?;
-        if file.try_lock().is_ok() {
+        let file = match open(&entry.path(), OFlags::NOFOLLOW) {
+            Ok(file) => file,
+            Err(error) if is_no_file(&error) => continue,
+            Err(error) => return Err(error),
+        };
+        // Of what was opened: another may have its name by now.
+        let opened = file.metadata()?;
+        let inode = look(&entry.path())?.map(|seen| seen.inode);
+        if inode == Some((opened.dev(), opened.ino())) && file.try_lock().is_ok() {
             remove(&entry.path())?;
             swept += 1;
         }

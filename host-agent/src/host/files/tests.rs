@@ -35,6 +35,28 @@ fn what_a_write_left_is_swept_and_nothing_else() {
     assert_eq!(entries(folder.path()).unwrap(), before);
 }
 
+/// A pipe that nobody writes to, or a link to one, keeps whoever opens it waiting.
+#[test]
+fn pipe_in_the_place_of_a_file_is_waited_for_by_nobody() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let (pipe, turned) = (at(".replicator-0123456789abcdef.part"), at(".replicator-fedcba9876543210.part"));
+    let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+    rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+    std::os::unix::fs::symlink(&pipe, &turned).unwrap();
+    let (done, within) = std::sync::mpsc::channel();
+    let paths = [pipe.clone(), turned.clone()];
+    let beside = folder.path().join("other");
+    let whole = folder.path().to_owned();
+    std::thread::spawn(move || {
+        let read = paths.iter().all(|path| read(path).is_err());
+        let linked = paths.iter().all(|path| link(path, &beside).is_err());
+        let _nobody_waits = done.send((sweep(&whole).unwrap(), read, linked));
+    });
+    assert_eq!(within.recv_timeout(std::time::Duration::from_secs(30)).unwrap(), (0, true, true));
+    assert!(look(&pipe).unwrap().is_some() && look(&turned).unwrap().is_some());
+}
+
 #[test]
 fn path_leads_where_its_links_do_and_what_is_not_there_is_taken_as_written() {
     use std::os::unix::fs::symlink;
