@@ -29,9 +29,11 @@ impl StoreError {
     #[must_use]
     pub fn hint(&self) -> &'static str {
         use rusqlite::ErrorCode::{
-            CannotOpen, DatabaseBusy, DatabaseCorrupt, DatabaseLocked, DiskFull, FileLockingProtocolFailed,
-            NotADatabase, PermissionDenied, ReadOnly,
+            CannotOpen, DatabaseBusy, DatabaseLocked, DiskFull, FileLockingProtocolFailed, PermissionDenied, ReadOnly,
         };
+        if self.is_damage() {
+            return "the next start of the agent sets it aside and begins a new one";
+        }
         #[allow(clippy::wildcard_enum_match_arm, reason = "whatever else SQLite says, the disk is the place to look")]
         match self.source.sqlite_error_code() {
             Some(DatabaseBusy | DatabaseLocked | FileLockingProtocolFailed) => {
@@ -39,15 +41,26 @@ impl StoreError {
             }
             Some(DiskFull) => NO_ROOM,
             Some(PermissionDenied | ReadOnly | CannotOpen) => NOT_ALLOWED,
-            Some(NotADatabase | DatabaseCorrupt) => "the next start of the agent sets it aside and begins a new one",
             _ => "look at the disk and at the kernel's log; the ledger is left as it is",
         }
     }
 
-    /// Whether the file itself is no sound database.
+    /// Whether the file itself is no sound database, or holds what was never written into it: every statement is known
+    /// to be right, and so is every value that it reads back.
     pub(super) fn is_damage(&self) -> bool {
-        let code = self.source.sqlite_error_code();
-        matches!(code, Some(rusqlite::ErrorCode::NotADatabase | rusqlite::ErrorCode::DatabaseCorrupt))
+        use rusqlite::Error::{
+            FromSqlConversionFailure, IntegralValueOutOfRange, InvalidColumnType, SqlInputError, SqliteFailure,
+            Utf8Error,
+        };
+        #[allow(clippy::wildcard_enum_match_arm, reason = "whatever else SQLite says, it says nothing of the content")]
+        match &self.source {
+            FromSqlConversionFailure(..) | IntegralValueOutOfRange(..) | InvalidColumnType(..) | Utf8Error(..) => true,
+            SqliteFailure(error, _) | SqlInputError { error, .. } => {
+                matches!(error.code, rusqlite::ErrorCode::NotADatabase | rusqlite::ErrorCode::DatabaseCorrupt)
+                    || error.extended_code == rusqlite::ffi::SQLITE_ERROR
+            }
+            _ => false,
+        }
     }
 }
 

@@ -181,7 +181,8 @@ mod tests {
         let at = tempfile::tempdir().unwrap();
         let touch = |name: &str| fs::write(at.path().join(name), "").unwrap();
         let lost = || lost(at.path()).unwrap().map(|file| file.first);
-        ["ledger-00000000000000000007.db", "ledger-00000000000000000007.db-wal", "ledger.db-wal"].map(touch);
+        let left = ["ledger-00000000000000000007.db", "ledger-00000000000000000007.db-wal", "ledger.db-wal"];
+        left.into_iter().for_each(touch);
         assert_eq!(lost(), None, "the oldest are dropped");
         touch("ledger-00000000000000000012.db-wal");
         assert_eq!(lost(), Some(12));

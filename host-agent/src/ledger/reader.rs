@@ -6,10 +6,11 @@ use replicator_protocol::ids::Digest;
 use rusqlite::Connection;
 
 use super::checkpoint::{self, Checkpoint};
-use super::error::{ReadError, VerifyError, at};
+use super::error::{OpenError, ReadError, VerifyError, at};
 use super::files::{self, LedgerFile};
 use super::log::{DATABASE, Entry};
 use super::rows::{entries_after, hash_of, settled};
+use super::schema;
 use super::state::State;
 use super::verify::Verified;
 
@@ -49,7 +50,13 @@ impl Reader {
     /// The first damage, or that a file could not be read.
     pub fn verify(&self) -> Result<Verified, VerifyError> {
         let mut verified = Verified::nothing();
-        self.0.iter().try_for_each(|(file, connection)| verified.take(file, connection))?;
+        for (file, connection) in &self.0 {
+            // A newer format has all that is read here.
+            if let Err(OpenError::Damaged(damage)) = schema::check(connection).map_err(|e| e.behind(verified.number)) {
+                return Err(damage.into());
+            }
+            verified.take(file, connection)?;
+        }
         verified.end()
     }
 

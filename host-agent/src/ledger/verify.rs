@@ -108,7 +108,7 @@ impl Verified {
             .map_err(failed)?;
         let mut rows = statement.query([]).map_err(failed)?;
         while let Some(row) = rows.next().map_err(|source| told(StoreError::new(&file.path, source), self.number))? {
-            let row = Row::of(row).map_err(failed)?;
+            let row = Row::of(row).map_err(|source| self.unreadable(StoreError::new(&file.path, source)))?;
             let event = row.follows((self.number, self.hash), &mut self.identity)?;
             if let Some(kept) = kept.as_ref().filter(|_| row.number == file.first) {
                 names(&event, kept)?;
@@ -120,6 +120,15 @@ impl Verified {
             return Err(Damage::Missing { first: file.first, last: file.first }.into());
         }
         Ok(())
+    }
+
+    /// What an entry is whose columns cannot be read.
+    fn unreadable(&self, error: StoreError) -> VerifyError {
+        if error.is_damage() {
+            Damage::Altered { number: self.number + 1, what: "its columns hold what no entry has" }.into()
+        } else {
+            VerifyError::Store(error)
+        }
     }
 
     /// Checks a file's checkpoint against what was read so far, or begins with it.

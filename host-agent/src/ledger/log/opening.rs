@@ -19,6 +19,7 @@ use crate::ledger::aside;
 use crate::ledger::error::{OpenError, StoreError};
 use crate::ledger::files::{self, LedgerFile};
 use crate::ledger::lock::Hold;
+use crate::ledger::rows::settled;
 use crate::ledger::schema;
 use crate::ledger::state::State;
 use crate::ledger::verify::{Damage, Verified};
@@ -55,9 +56,9 @@ impl Ledger {
         let unreadable = |source| OpenError::file(&database, source);
         let mut closed = files::list(&database).map_err(unreadable)?;
         let first = LedgerFile::beginning_with(&database, 1);
-        let Some(current) = closed.pop() else { return Err(gone(&first, "it is gone", 0)) };
+        let Some(current) = closed.pop() else { return Err(damaged(&first, "it is gone", 0)) };
         if let Some(lost) = files::lost(&database).map_err(unreadable)? {
-            return Err(gone(&lost, "it is gone, and not all that SQLite kept beside it", 0));
+            return Err(damaged(&lost, "it is gone, and not all that SQLite kept beside it", 0));
         }
         let mut verified = Verified::nothing();
         for file in &closed {
@@ -69,7 +70,8 @@ impl Ledger {
         let connection = connect(&current).map_err(|error| error.behind(verified.number))?;
         verified.take(&current, &connection)?;
         let Verified { number, hash, state, identity, .. } = verified.end()?;
-        let Some((found, chain)) = identity else { return Err(gone(&current, "it holds no entry", 0)) };
+        let Some((found, chain)) = identity else { return Err(damaged(&current, "it holds no entry", 0)) };
+        is_settled_within(&current, &connection, number)?;
         if found != host.as_str() {
             return Err(OpenError::OtherHost { found, wanted: host.to_string() });
         }
@@ -118,13 +120,22 @@ impl Ledger {
 /// Whether there is anything in `file`, which SQLite would take for a database that is just being made.
 fn is_written(file: &LedgerFile, last_good: u64) -> Result<(), OpenError> {
     match file.size() {
-        Ok(0) => Err(gone(file, "it is empty", last_good)),
+        Ok(0) => Err(damaged(file, "it is empty", last_good)),
         Ok(_) => Ok(()),
         Err(source) => Err(OpenError::file(&file.path, source)),
     }
 }
 
-fn gone(file: &LedgerFile, what: &str, last_good: u64) -> OpenError {
+/// Whether the row of receipts speaks of an entry up to `last`; otherwise events would count as stored that are not.
+fn is_settled_within(file: &LedgerFile, connection: &Connection, last: u64) -> Result<(), OpenError> {
+    let settled = settled(connection).map_err(|source| OpenError::from(StoreError::new(&file.path, source)));
+    if settled.map_err(|error| error.behind(last))? <= last {
+        return Ok(());
+    }
+    Err(damaged(file, "its row of receipts speaks of an entry that is not there", last))
+}
+
+fn damaged(file: &LedgerFile, what: &str, last_good: u64) -> OpenError {
     OpenError::Damaged(Damage::File { path: file.path.clone(), what: what.to_owned(), last_good })
 }
 

@@ -3,7 +3,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use replicator_protocol::wire::event::{AgentStarted, DriftFound};
 
-use super::super::{Damage, OpenError};
+use super::super::{Damage, OpenError, Reader, VerifyError};
 use super::*;
 
 /// The file that begins with entry 1.
@@ -143,9 +143,14 @@ fn every_changed_byte_of_an_entry_is_found() {
 
 #[test]
 fn changed_columns_are_found() {
-    for column in ["wall_time = 99", "kind = 21", "previous = zeroblob(32)", "hash = zeroblob(32)"] {
+    let other = ["wall_time = 99", "kind = 21", "previous = zeroblob(32)", "hash = zeroblob(32)"];
+    // No event has these, and no number of this program holds them.
+    let none = ["wall_time = -1", "kind = -1", "kind = 1 << 40"];
+    for column in other.into_iter().chain(none) {
         let folder = closed_with_six();
         tamper(folder.path(), &format!("UPDATE events SET {column} WHERE number = 4"));
+        let read = Reader::open(folder.path()).unwrap().unwrap().verify().unwrap_err();
+        assert!(matches!(read, VerifyError::Damaged(Damage::Altered { number: 4, .. })), "{column}: {read}");
         assert!(matches!(damage(folder.path()), Damage::Altered { number: 4, .. }), "{column}");
     }
 }
@@ -174,11 +179,61 @@ fn missing_entries_are_named_exactly() {
     assert_eq!(damage(folder.path()), Damage::Missing { first: 1, last: 1 });
 }
 
+/// Any change to what a file is made of, past all checks.
+fn forge(folder: &Path, sql: &str) {
+    let connection = Connection::open(folder.join(DATABASE).join(FILE)).unwrap();
+    connection.execute_batch(&format!("PRAGMA ignore_check_constraints = on; {sql}")).unwrap();
+}
+
 #[test]
 fn newer_format_is_refused_and_left_alone() {
     let folder = closed_with_six();
-    Connection::open(folder.path().join(DATABASE).join(FILE)).unwrap().pragma_update(None, "user_version", 99).unwrap();
+    forge(folder.path(), "CREATE TABLE newer (id INTEGER); PRAGMA user_version = 99");
     assert!(matches!(open(folder.path()), Err(OpenError::Newer { found: 99, known: 2 })));
+}
+
+#[test]
+fn format_that_is_not_that_of_the_tables_is_damage() {
+    for number in [-1, 0, 1, 3, 99] {
+        let folder = closed_with_six();
+        forge(folder.path(), &format!("PRAGMA user_version = {number}"));
+        assert!(matches!(damage(folder.path()), Damage::File { .. }), "{number}");
+    }
+    let folder = closed_with_six();
+    forge(folder.path(), "DROP TABLE settled");
+    assert!(matches!(damage(folder.path()), Damage::File { .. }));
+    let read = Reader::open(folder.path()).unwrap().unwrap().verify();
+    assert!(matches!(read, Err(VerifyError::Damaged(Damage::File { .. }))));
+}
+
+#[test]
+fn row_of_receipts_that_no_receipt_wrote_is_damage() {
+    for number in [-1, 7] {
+        let folder = closed_with_six();
+        forge(folder.path(), &format!("INSERT INTO settled VALUES (zeroblob(16), {number})"));
+        assert!(matches!(damage(folder.path()), Damage::File { .. }), "{number}");
+    }
+}
+
+/// Whatever bit of the file is not what was written: the ledger is what it was, or damaged. A start that is refused
+/// would be refused for ever.
+#[test]
+fn altered_bit_of_the_file_is_damage_or_says_nothing() {
+    let folder = closed_with_six();
+    let path = folder.path().join(DATABASE).join(FILE);
+    let written = std::fs::read(&path).unwrap();
+    let head = open(folder.path()).unwrap().head();
+    // The header, and what of the rest the steps meet; 17255 lies in the text of a table.
+    for bit in (0..100 * 8).step_by(3).chain([17255]).chain((100 * 8..written.len() * 8).step_by(1499)) {
+        let mut altered = written.clone();
+        altered[bit / 8] ^= 1 << (bit % 8);
+        std::fs::write(&path, altered).unwrap();
+        match open(folder.path()) {
+            Ok(ledger) => assert_eq!(ledger.head(), head, "bit {bit}"),
+            Err(OpenError::Damaged(_)) => {}
+            Err(error) => panic!("bit {bit}: {error:?}"),
+        }
+    }
 }
 
 #[test]
