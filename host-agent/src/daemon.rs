@@ -34,9 +34,11 @@ use crate::reporter::{self, Vitals};
 pub use listening::{ASK_AGAIN, listen};
 pub use supervision::supervisor;
 
-/// How long the tasks have to reach a safe point once the agent is told to stop: longer than one stop and kill
-/// of a container, shorter than a supervisor's patience (90 s).
+/// How long the tasks have to reach a safe point once the agent is told to stop, longer than one stop and kill of a
+/// container; and then what they appended last has to be sent.
 const STOP_WITHIN: Duration = Duration::from_secs(60);
+/// Longest that the agent takes to end once it is told to. Whatever supervises it has to wait longer.
+pub const ENDS_WITHIN: Duration = STOP_WITHIN.saturating_mul(2);
 
 /// How closely the machine is looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

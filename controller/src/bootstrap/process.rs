@@ -9,10 +9,11 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal};
 
+use super::supervisor::ENDS_WITHIN;
 use crate::point::{self, Effect};
 
-/// How long an agent may take to end before it is killed: it finishes the resource under way.
-const END: Duration = Duration::from_secs(30);
+/// How long the kernel may take to end a process that is killed: one that waits for a disk ends when that answers.
+const KILLED_WITHIN: Duration = Duration::from_secs(30);
 /// How often it is looked whether it ended.
 const LOOK: Duration = Duration::from_millis(100);
 /// What the kernel adds to the path of a program whose file is gone, or replaced.
@@ -69,14 +70,14 @@ impl Process {
         Ok(())
     }
 
-    /// Ends it, by SIGTERM and after 30 s by SIGKILL. Whether it is gone now.
+    /// Ends it, by SIGTERM and, where it takes longer than an agent may, by SIGKILL. Whether it is gone now.
     pub(super) async fn end(self) -> bool {
-        for signal in [Signal::TERM, Signal::KILL] {
+        for (signal, within) in [(Signal::TERM, ENDS_WITHIN), (Signal::KILL, KILLED_WITHIN)] {
             let Some(pid) = Pid::from_raw(self.pid).filter(|_| Self::of(self.pid) == Some(self)) else { return true };
             // It may be gone between the look and the signal, which is as good.
             let _ = rustix::process::kill_process(pid, signal);
             point::behind(Effect::AgentEnd);
-            for _ in 0..(END.as_millis() / LOOK.as_millis()) {
+            for _ in 0..(within.as_millis() / LOOK.as_millis()) {
                 if Self::of(self.pid) != Some(self) {
                     return true;
                 }

@@ -9,12 +9,16 @@ use tokio::process::Command;
 use super::BootstrapError;
 use super::agent::{Agent, Started};
 use super::detached::last_lines;
+use super::supervisor::ENDS_WITHIN;
 use crate::point::{self, Effect};
 
 /// Where units of the administrator's lie.
 const UNITS: &str = "/etc/systemd/system";
-/// How long systemd may take for one command: starting waits until the agent says it is ready.
-const ANSWER: Duration = Duration::from_secs(120);
+/// How long the agent may take until it says that it is ready: before that it verifies its whole ledger, which may hold
+/// a gigabyte.
+const STARTS_WITHIN: Duration = Duration::from_secs(300);
+/// How long systemd may take for one command: a restart ends the agent, then waits until it is ready.
+const ANSWER: Duration = ENDS_WITHIN.saturating_add(STARTS_WITHIN).saturating_add(Duration::from_secs(30));
 
 fn name(agent: &Agent, host: &HostId) -> String {
     if agent.root.as_os_str() == "/" {
@@ -58,6 +62,8 @@ fn text(agent: &Agent, host: &HostId) -> String {
          ExecStart={} --root {} run\n\
          Restart=always\n\
          RestartSec=2\n\
+         TimeoutStartSec={}\n\
+         TimeoutStopSec={}\n\
          WatchdogSec=60\n\
          UMask=0077\n\
          NoNewPrivileges=yes\n\
@@ -70,6 +76,8 @@ fn text(agent: &Agent, host: &HostId) -> String {
          WantedBy=multi-user.target\n",
         quoted(&agent.binary),
         quoted(&agent.root),
+        STARTS_WITHIN.as_secs(),
+        ENDS_WITHIN.as_secs(),
     )
 }
 
@@ -145,6 +153,16 @@ mod tests {
         assert_eq!(name(&at("/"), &host), "replicator-host-agent.service");
         assert_eq!(name(&at("/srv/a"), &host), "replicator-host-agent-acme.service");
         assert!(text(&at("/srv/a"), &host).contains("ExecStart=\"/opt/a b/agent\" --root \"/srv/a\" run\n"));
+    }
+
+    #[test]
+    fn unit_is_given_the_time_that_the_agent_takes_and_is_waited_for() {
+        let agent = Agent { binary: "/a".into(), root: "/".into() };
+        let text = text(&agent, &HostId::parse("acme").unwrap());
+        let seconds = |key: &str| text.lines().find_map(|line| line.strip_prefix(key)?.parse().ok()).unwrap();
+        let (start, stop) = (seconds("TimeoutStartSec="), seconds("TimeoutStopSec="));
+        assert_eq!(Duration::from_secs(stop), ENDS_WITHIN);
+        assert!(ANSWER > Duration::from_secs(start + stop));
     }
 
     #[test]

@@ -122,6 +122,11 @@ fn every_way_a_resource_can_fail_has_something_to_do() {
     }
 }
 
+#[test]
+fn agent_is_given_the_time_it_takes_to_end() {
+    assert!(replicator::bootstrap::supervisor::ENDS_WITHIN > replicator_host_agent::daemon::ENDS_WITHIN);
+}
+
 #[tokio::test]
 async fn wrong_files_and_names_are_told_with_their_place() {
     let fleet = Fleet::start().await.unwrap();
