@@ -126,6 +126,7 @@ fn wrong_value_hides_no_fault_beside_it() {
         let new = format!("{provider}  existingHost:\n    adress: x\n");
         refused(host, &new, "unknown key `adress`; did you mean `address`?");
     }
+    refused("    address: local", "    - local", "write a mapping with keys of `address`, `sshUser`");
     let lines = gateway("  appFrom: somewhere\n  connectKeyFrom: [ key ]\n");
     refused(GATEWAY, &lines, "gives a value where a name is expected (`gateway.connectKeyFrom`)");
 }

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use replicator_protocol::ids::SecretName;
 
 use super::surprise::surprise;
-use super::{Block, Key, Word, join};
+use super::{Block, Key, Word, join, offered};
 use crate::spec::credential;
 use crate::spec::finding::{Code, Findings, Place, nearest, quoted};
 use crate::spec::yaml::{CREDENTIAL_HINT, Entry, Node, Value};
@@ -29,11 +29,15 @@ impl<'a> Field<'a> {
     }
 
     fn wrong_type(&self, expected: &str, findings: &mut Findings) {
+        self.wrong_form(expected, format!("write {expected}"), findings);
+    }
+
+    fn wrong_form(&self, expected: &str, write: String, findings: &mut Findings) {
         let path = if self.path.is_empty() { "the file" } else { &self.path };
         let says = format!("gives {} where {expected} is expected (`{path}`)", self.node.kind());
         let hint = match &self.node.value {
             Value::Null => format!("give `{path}` its value, or remove the key"),
-            Value::Scalar { .. } | Value::Sequence(_) | Value::Mapping(_) => format!("write {expected}"),
+            Value::Scalar { .. } | Value::Sequence(_) | Value::Mapping(_) => write,
         };
         findings.fault(Code::WrongType, self.node.place, says, hint);
     }
@@ -51,7 +55,7 @@ impl<'a> Field<'a> {
     /// A mapping with known keys only.
     pub(crate) fn block(&self, keys: &'static [Key], findings: &mut Findings) -> Option<Block<'a>> {
         let Value::Mapping(entries) = &self.node.value else {
-            self.wrong_type("a mapping", findings);
+            self.wrong_form("a mapping", format!("write a mapping with keys of {}", offered(keys)), findings);
             return None;
         };
         let block = Block { path: self.path.clone(), place: self.place, keys, entries };

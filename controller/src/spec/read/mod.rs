@@ -15,6 +15,7 @@ pub(crate) use names_only::names_only;
 use super::credential;
 use super::finding::{Code, Findings, Place, nearest, quoted};
 use super::yaml::{Entry, Node};
+use crate::words;
 
 /// A key of a block.
 #[derive(Debug, Clone, Copy)]
@@ -123,15 +124,18 @@ impl<'a> Block<'a> {
                     let meant = nearest(&entry.key, known());
                     let meant = meant.map(|meant| format!("; did you mean `{meant}`?")).unwrap_or_default();
                     let says = format!("has an unknown key {}{meant}", quoted(&entry.key));
-                    let offered = self.keys.iter().filter(|key| matches!(key.status, Status::Offered));
-                    let offered: Vec<_> = offered.map(|key| format!("`{}`", key.name)).collect();
                     let of = if self.path.is_empty() { "the file".into() } else { format!("`{}`", self.path) };
-                    let hint = format!("the keys of {of} are {}", offered.join(", "));
+                    let hint = format!("the keys of {of} are {}", offered(self.keys));
                     findings.fault(Code::UnknownKey, entry.place, says, hint);
                 }
             }
         }
     }
+}
+
+/// Those of `keys` that are read, in words.
+fn offered(keys: &[Key]) -> String {
+    words::listed(keys.iter().filter(|key| matches!(key.status, Status::Offered)).map(|key| key.name))
 }
 
 /// Reports every value that stands more than once in a list that must hold each once.
