@@ -22,8 +22,8 @@ Exit codes: 0 done; 1 refused or failed; 2 usage, or input that could not be rea
 Data goes to stdout, everything else to stderr.
 
 Environment:
-  REPLICATOR_HOME  the folder of fleets, state and secrets [default: `replicator` in `$XDG_CONFIG_HOME`, else in `~/.config`]
-  REPLICATOR_LOG   which lines are logged to stderr, as `debug` or `replicator=info` [default: by `-q` and `-v`]
+  REPLICATOR_HOME  the folder of fleets, state and secrets [default: `~/.config/replicator`]
+  REPLICATOR_LOG   what is logged to stderr, as `replicator=info` [default: by `-q` and `-v`]
   NO_COLOR         no colours";
 
 /// Flags every command takes.
