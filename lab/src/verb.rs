@@ -81,13 +81,14 @@ impl Verb {
         };
         let local = Local { fleet: &fleet, folder: &folder, home: &home, host: &host, log: self.log()?, say: &say };
         let agent = Agent::find(Some(&self.agent), &self.machine)?;
+        let history = local.log.read().await?;
         let results = match self.verb.as_str() {
-            "up" => local.up(&agent, &self.request()?, false).await?.report.results,
-            "up-again" => local.up(&agent, &self.request()?, true).await?.report.results,
+            "up" => local.up(&agent, history, &self.request()?, false).await?.report.results,
+            "up-again" => local.up(&agent, history, &self.request()?, true).await?.report.results,
             "converge" => local.converge(&self.request()?).await?.report.results,
             "down" => {
                 let nothing = Request { compiled: Compiled::nothing(), ..self.request()? };
-                match local.down(&agent, &nothing, false).await? {
+                match local.down(&agent, history, &nothing, false).await? {
                     Down::WasNotUp | Down::Gone { .. } => Vec::new(),
                     Down::Stays(applied) => applied.report.results,
                 }

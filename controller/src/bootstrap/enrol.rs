@@ -45,7 +45,8 @@ pub(super) async fn others_ended(agent: &Agent) -> Result<(), BootstrapError> {
     tokio::time::timeout(EXCHANGE, gone).await.map_err(late)
 }
 
-/// Enrols the agent as `host`, which is `uid`, and records its certificate before the agent gets it.
+/// Enrols the agent as `host`, which is `uid`, and records its certificate before the agent gets it. Returns the log
+/// with that.
 ///
 /// # Errors
 ///
@@ -56,7 +57,7 @@ pub(super) async fn enrol(
     (host, uid): (&HostId, &HostUid),
     (log, history): (&Log, History),
     again: bool,
-) -> Result<(), BootstrapError> {
+) -> Result<History, BootstrapError> {
     let toml = Settings::load(fleet)?.agent_broker()?;
     let (admission, bundle) = Admission::open(fleet, log.of_fleet(), (host, uid), toml, state::now()).await?;
     let mut arguments = vec!["enrol", "--stdio"];
@@ -78,8 +79,9 @@ pub(super) async fn enrol(
         let jwt = accounts::admit_host(fleet, uid, answered.nats_key()).await?;
         let Granted { grant, certificate_envelope, .. } = answered.grant(jwt)?;
         let event = Event::HostAdmitted { certificate: Blob(certificate_envelope) };
-        log.append(history, event, state::now()).await?;
-        send(&mut stdin, &grant).await
+        let history = log.append(history, event, state::now()).await?;
+        send(&mut stdin, &grant).await?;
+        Ok(history)
     };
     let ended = tokio::time::timeout(EXCHANGE, exchange).await;
     drop(stdin);
@@ -93,8 +95,8 @@ pub(super) async fn enrol(
         // What the agent said explains a stream that ended better than the stream does.
         Ok(Err(BootstrapError::Cut { .. })) => Err(BootstrapError::Cut { said }),
         Ok(Err(error)) => Err(error),
-        Ok(Ok(())) if output.status.success() => Ok(()),
-        Ok(Ok(())) => Err(BootstrapError::Cut { said }),
+        Ok(Ok(history)) if output.status.success() => Ok(history),
+        Ok(Ok(_)) => Err(BootstrapError::Cut { said }),
     }
 }
 

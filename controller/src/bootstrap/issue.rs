@@ -50,21 +50,23 @@ pub(super) struct Issuer<'a> {
 }
 
 impl Issuer<'_> {
-    /// Gives `request` the next number, publishes it, and waits for the report.
+    /// Gives `request` the next number after `history`, publishes it, and waits for the report.
     ///
     /// # Errors
     ///
     /// [`BootstrapError`]; with its number once given, it is published by the next run at the latest as history.
-    pub(super) async fn issue(&self, request: &Request) -> Result<(Position, ApplyReported), BootstrapError> {
-        let state = self.log.read().await?.state;
-        let since = Since::ask(&state, &self.collected, Ok(self.publisher)).await;
+    pub(super) async fn issue(
+        &self,
+        mut history: History,
+        request: &Request,
+    ) -> Result<(Position, ApplyReported), BootstrapError> {
+        let since = Since::ask(&history.state, &self.collected, Ok(self.publisher)).await;
         since.unheard.iter().for_each(|why| tracing::warn!(why, "what the host reported meanwhile may be missing"));
         for _ in 0..ATTEMPTS {
-            let history = self.log.read().await?;
             match self.append(history, &since, request).await {
                 Ok(history) => return self.publish(history, request.timeout).await,
                 // Somebody else was first: another number, and another plan to name.
-                Err(BootstrapError::Log(LogError::Lost { .. })) => {}
+                Err(BootstrapError::Log(LogError::Lost { .. })) => history = self.log.read().await?,
                 Err(error) => return Err(error),
             }
         }

@@ -62,37 +62,54 @@ pub enum Down {
     },
 }
 
+/// A host that was retired.
+struct Retired {
+    /// Its log, with that.
+    history: History,
+    /// Where what its agent kept was put aside.
+    aside: Option<PathBuf>,
+    /// What it has still.
+    left: Vec<ResourceId>,
+}
+
 impl Local<'_> {
-    /// Defines, enrols and starts the host where that was not done, then declares what it should be.
+    /// Defines, enrols and starts the host where that was not done, then declares what it should be. `history` is its
+    /// log.
     ///
     /// # Errors
     ///
     /// [`BootstrapError`]; run it again, it goes on from there.
-    pub async fn up(&self, agent: &Agent, request: &Request, again: bool) -> Result<Applied, BootstrapError> {
+    pub async fn up(
+        &self,
+        agent: &Agent,
+        mut history: History,
+        request: &Request,
+        again: bool,
+    ) -> Result<Applied, BootstrapError> {
         demand_root()?;
-        let history = self.log.read().await?;
         self.demand_same_root(agent, &history)?;
         let publisher = Publisher::connect(self.folder).await?;
         if history.state.status == Status::Retiring {
             (self.say)(format!("`{}` was going down when that was cut off; it goes down first", self.host));
-            let (_, left) = self.retire(agent, history).await?;
+            let left;
+            Retired { history, left, .. } = self.retire(agent, history).await?;
             if !left.is_empty() {
                 (self.say)(format!("`{}` could not be told to remove {}", self.host, words::listed(&left)));
             }
         }
-        let (mut history, uid) = self.defined(self.log.read().await?).await?;
+        let (mut history, uid) = self.defined(history).await?;
         let supervisor = supervisor::of_this_machine();
         if history.state.agent != Some((supervisor, agent.root.clone())) {
             // Before anything is on the machine: cut off, it is found again.
             let event = Event::AgentSetUp { supervisor, root: agent.root.clone() };
             history = self.log.append(history, event, state::now()).await?;
         }
-        Box::pin(self.enrolled(agent, history, &uid, (supervisor, again))).await?;
+        let history = Box::pin(self.enrolled(agent, history, &uid, (supervisor, again))).await?;
         match supervisor::start(agent, self.host, supervisor).await? {
             Started::Now => (self.say)(format!("Started the agent ({supervisor})")),
             Started::Already => {}
         }
-        self.issue(&publisher, request).await
+        self.issue(&publisher, history, request).await
     }
 
     /// An agent elsewhere would be a second one for the same host.
@@ -113,18 +130,23 @@ impl Local<'_> {
     /// [`BootstrapError`]; run it again.
     pub async fn converge(&self, request: &Request) -> Result<Applied, BootstrapError> {
         let publisher = Publisher::connect(self.folder).await?;
-        self.issue(&publisher, request).await
+        self.issue(&publisher, self.log.read().await?, request).await
     }
 
     /// Declares nothing, and with all of it removed ends the agent and retires the host. With `abandon` it is retired
-    /// in any case, with whatever its agent did not remove.
+    /// in any case, with whatever its agent did not remove. `history` is its log.
     ///
     /// # Errors
     ///
     /// [`BootstrapError::NotTold`] where the agent cannot be told: nothing was changed. Any other [`BootstrapError`]:
     /// run it again, it goes on from there.
-    pub async fn down(&self, agent: &Agent, nothing: &Request, abandon: bool) -> Result<Down, BootstrapError> {
-        let history = self.log.read().await?;
+    pub async fn down(
+        &self,
+        agent: &Agent,
+        mut history: History,
+        nothing: &Request,
+        abandon: bool,
+    ) -> Result<Down, BootstrapError> {
         let uid = match (history.state.status, &history.state.identity) {
             (Status::Defined | Status::Admitted | Status::Retiring, Some((_, uid))) => uid.clone(),
             (Status::Unknown | Status::Retired, _) | (Status::Defined | Status::Admitted | Status::Retiring, None) => {
@@ -134,14 +156,16 @@ impl Local<'_> {
         demand_root()?;
         let (mut applied, mut untold) = (None, None);
         if history.state.status == Status::Admitted && !history.state.issued.is_empty() {
-            match self.emptied(agent, &history, &uid, nothing).await {
+            match self.emptied(agent, history, &uid, nothing).await {
                 Ok(Some(last)) if !abandon && !Counts::of(&last.report).is_well() => return Ok(Down::Stays(last)),
                 Ok(last) => applied = last,
                 Err(error) if abandon => untold = Some(Box::new(error)),
                 Err(error) => return Err(error),
             }
+            // Somebody else may have written to it while the host applied.
+            history = self.log.read().await?;
         }
-        let (aside, left) = self.retire(agent, self.log.read().await?).await?;
+        let Retired { aside, left, .. } = self.retire(agent, history).await?;
         Ok(Down::Gone { applied, untold, aside, left })
     }
 
@@ -149,7 +173,7 @@ impl Local<'_> {
     async fn emptied(
         &self,
         agent: &Agent,
-        history: &History,
+        history: History,
         uid: &HostUid,
         nothing: &Request,
     ) -> Result<Option<Applied>, BootstrapError> {
@@ -160,20 +184,17 @@ impl Local<'_> {
             return if emptied { Ok(None) } else { Err(not_told(BootstrapError::NoAccount)) };
         }
         let publisher = Publisher::connect(self.folder).await?;
-        let (agent, supervisor) = placed(agent, history);
+        let (agent, supervisor) = placed(agent, &history);
         supervisor::start(&agent, self.host, supervisor).await.map_err(not_told)?;
-        self.issue(&publisher, nothing).await.map(Some)
+        self.issue(&publisher, history, nothing).await.map(Some)
     }
 
     /// Ends the agent and the account of a host that has nothing any more, and records it: first that it begins, so
-    /// that one that was cut off is finished, whoever comes next. Returns where what the agent kept was put aside, and
-    /// what the host still has.
-    async fn retire(
-        &self,
-        agent: &Agent,
-        mut history: History,
-    ) -> Result<(Option<PathBuf>, Vec<ResourceId>), BootstrapError> {
-        let Some((_, uid)) = history.state.identity.clone() else { return Ok((None, Vec::new())) };
+    /// that one that was cut off is finished, whoever comes next.
+    async fn retire(&self, agent: &Agent, mut history: History) -> Result<Retired, BootstrapError> {
+        let Some((_, uid)) = history.state.identity.clone() else {
+            return Ok(Retired { history, aside: None, left: Vec::new() });
+        };
         let left: Vec<_> = history.state.known.keys().cloned().collect();
         let (agent, supervisor) = placed(agent, &history);
         if history.state.status != Status::Retiring {
@@ -186,11 +207,16 @@ impl Local<'_> {
         accounts::remove_host(self.folder, &uid).await?;
         // What it wrote down of things that stay is kept for whoever removes them.
         let aside = agent.forget(&uid, !left.is_empty())?;
-        self.log.append(history, Event::HostRetired { uid }, state::now()).await?;
-        Ok((aside, left))
+        let history = self.log.append(history, Event::HostRetired { uid }, state::now()).await?;
+        Ok(Retired { history, aside, left })
     }
 
-    async fn issue(&self, publisher: &Publisher, request: &Request) -> Result<Applied, BootstrapError> {
+    async fn issue(
+        &self,
+        publisher: &Publisher,
+        history: History,
+        request: &Request,
+    ) -> Result<Applied, BootstrapError> {
         let issuer = Issuer {
             folder: self.folder,
             fleet: self.fleet,
@@ -200,7 +226,7 @@ impl Local<'_> {
             collected: self.home.collected_events(),
             say: self.say,
         };
-        let (position, report) = issuer.issue(request).await?;
+        let (position, report) = issuer.issue(history, request).await?;
         Ok(Applied { position, report })
     }
 
@@ -228,18 +254,18 @@ impl Local<'_> {
         history: History,
         uid: &HostUid,
         (supervisor, again): (Supervisor, bool),
-    ) -> Result<(), BootstrapError> {
+    ) -> Result<History, BootstrapError> {
         enrol::others_ended(agent).await?;
         let held = agent.certificate();
         let is_member = history.state.status == Status::Admitted && held.is_some() && held == history.state.certificate;
         if !again && is_member && crate::keys::accounts::is_kept(self.folder, uid)? {
-            return Ok(());
+            return Ok(history);
         }
         supervisor::stop(agent, self.host, supervisor).await?;
         let (to, log) = ((self.host, uid), (&self.log, history));
-        enrol::enrol(agent, self.folder, to, log, again).await?;
+        let history = enrol::enrol(agent, self.folder, to, log, again).await?;
         (self.say)(format!("Enrolled the agent as `{}` of the fleet `{}`", self.host, self.fleet));
-        Ok(())
+        Ok(history)
     }
 }
 

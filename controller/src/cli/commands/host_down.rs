@@ -40,7 +40,8 @@ pub async fn run(args: DownArgs, context: &Context) -> Result<Exit, Failure> {
     let (home, (fleet, folder)) = (context.home()?, context.fleet()?);
     let inputs = Inputs::read(Some(&args.host), &args.files)?;
     let log = Log::local(&home, &inputs.spec.state.app, &args.host)?;
-    let agent = args.agent.set_up(&args.host, &log.read().await?.state)?;
+    let history = log.read().await?;
+    let agent = args.agent.set_up(&args.host, &history.state)?;
     let say = |line: String| context.ui.say(line);
     let local = Local { fleet: &fleet, folder: &folder, home: &home, host: &args.host, log, say: &say };
     let nothing = Request {
@@ -49,7 +50,7 @@ pub async fn run(args: DownArgs, context: &Context) -> Result<Exit, Failure> {
         spec_revision: String::new(),
         timeout: args.wait.bound(),
     };
-    match local.down(&agent, &nothing, args.abandon).await? {
+    match local.down(&agent, history, &nothing, args.abandon).await? {
         Down::WasNotUp => {
             context.ui.say(format!("`{}` is not up; nothing was done", args.host));
             Ok(Exit::Done)

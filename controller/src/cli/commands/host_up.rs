@@ -39,12 +39,13 @@ pub async fn run(args: UpArgs, context: &Context) -> Result<Exit, Failure> {
     let (home, (fleet, folder)) = (context.home()?, context.fleet()?);
     let inputs = Inputs::read(Some(&args.host), &args.files)?;
     let log = Log::local(&home, &inputs.spec.state.app, &args.host)?;
-    let agent = args.agent.find(&log.read().await?.state)?;
+    let history = log.read().await?;
+    let agent = args.agent.find(&history.state)?;
     let ready = Ready::new(context, &fleet, &inputs).await?;
     let say = |line: String| context.ui.say(line);
     let local = Local { fleet: &fleet, folder: &folder, home: &home, host: &args.host, log, say: &say };
     let (wanted, places) = (ready.wanted.clone(), ready.compiled.places.clone());
-    let applied = local.up(&agent, &ready.request(args.wait.bound()), args.again).await?;
+    let applied = local.up(&agent, history, &ready.request(args.wait.bound()), args.again).await?;
     outcome::show(context, &args.host, Some((&wanted, &places)), &applied)?;
     outcome::verdict(&args.host, &applied)
 }
