@@ -2,6 +2,7 @@
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use bytes::Bytes;
 use replicator_protocol::ids::HostUid;
@@ -12,6 +13,9 @@ use crate::point::{self, Effect};
 
 /// The agent's program, and the name of its folders.
 const NAME: &str = "replicator-host-agent";
+/// How long an agent may take to end before it is killed: it comes to a safe point, then sends what it appended last,
+/// within 120 s by itself (`host-agent/src/daemon.rs`).
+pub const ENDS_WITHIN: Duration = Duration::from_secs(150);
 
 /// One agent: its program and the folder all of its paths lie under.
 #[derive(Debug, Clone, PartialEq, Eq)]

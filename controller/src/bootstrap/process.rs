@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal};
 
-use super::supervisor::ENDS_WITHIN;
+use super::agent::ENDS_WITHIN;
 use crate::point::{self, Effect};
 
 /// How long the kernel may take to end a process that is killed: one that waits for a disk ends when that answers.

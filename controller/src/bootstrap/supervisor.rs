@@ -1,18 +1,13 @@
 //! What keeps the agent running on this machine: systemd, or nothing but itself.
 
 use std::path::Path;
-use std::time::Duration;
 
 use replicator_protocol::ids::HostId;
 
 use super::agent::Agent;
-pub use super::agent::Started;
+pub use super::agent::{ENDS_WITHIN, Started};
 use super::{BootstrapError, detached, systemd};
 use crate::state::event::Supervisor;
-
-/// How long an agent may take to end before it is killed: it comes to a safe point, then sends what it appended last,
-/// within 120 s by itself (`host-agent/src/daemon.rs`).
-pub const ENDS_WITHIN: Duration = Duration::from_secs(150);
 
 /// What keeps agents running on this machine.
 pub fn of_this_machine() -> Supervisor {

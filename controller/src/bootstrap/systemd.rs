@@ -7,9 +7,8 @@ use replicator_protocol::ids::HostId;
 use tokio::process::Command;
 
 use super::BootstrapError;
-use super::agent::{Agent, Started};
+use super::agent::{Agent, ENDS_WITHIN, Started};
 use super::detached::last_lines;
-use super::supervisor::ENDS_WITHIN;
 use crate::point::{self, Effect};
 
 /// Where units of the administrator's lie.
