@@ -26,6 +26,7 @@ use crate::keys::{KeysError, certificates};
 use crate::point::{self, Effect};
 use crate::publisher::{PublishError, publish};
 use crate::state;
+use crate::words::chain_of;
 
 /// The durable consumer's name at the broker.
 const CONSUMER: &str = "collector";
@@ -254,15 +255,4 @@ pub(super) fn signed(host: &HostUid, head: &Head, key: &SigningKey) -> Bytes {
         hash: Bytes::copy_from_slice(&head.hash.0),
     };
     sign(&receipt, &[key])
-}
-
-pub(super) fn chain_of(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut next = error.source();
-    while let Some(cause) = next {
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
-        next = cause.source();
-    }
-    text
 }

@@ -7,10 +7,10 @@ use ed25519_dalek::SigningKey;
 use replicator_protocol::envelope::{Trust as _, key_id};
 use replicator_protocol::ids::KeyId;
 
-use super::collector::chain_of;
 use crate::home::FleetFolder;
 use crate::keys::signing::{self, Signer};
 use crate::keys::{Keyrings, KeysError};
+use crate::words::chain_of;
 
 /// The keyrings and the key of the receipts, as they were read last.
 pub(super) struct Keys {

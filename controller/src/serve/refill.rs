@@ -14,7 +14,7 @@ use replicator_protocol::ids::{HostUid, Position};
 use replicator_protocol::subjects;
 use replicator_protocol::wire::event::Receipt;
 
-use super::collector::{Parts, chain_of, signed};
+use super::collector::{Parts, signed};
 use super::store::StoreError;
 use crate::home::Home;
 use crate::keys::accounts::Member;
@@ -24,6 +24,7 @@ use crate::publisher::accounts::{AccountsError, push_missing};
 use crate::publisher::streams::{self, Ensured, Fill};
 use crate::publisher::{PublishError, publish};
 use crate::state::{self, App, Log, LogError};
+use crate::words::chain_of;
 
 /// How often the broker is compared.
 const EVERY: Duration = Duration::from_secs(30);
