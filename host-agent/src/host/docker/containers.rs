@@ -14,7 +14,7 @@ use bollard::query_parameters::{
 };
 use futures_util::TryStreamExt as _;
 
-use super::{CHANGE, Docker, LOOK, RuntimeError, bounded, effect, found};
+use super::{CHANGE, Docker, LOOK, RuntimeError, found};
 use crate::host::point::Effect;
 
 /// Most that is read of a container's last output, in bytes.
@@ -153,7 +153,7 @@ impl Docker {
     pub async fn list(&self, host: &str) -> Result<Vec<Listed>, RuntimeError> {
         let filters = HashMap::from([("label", vec![format!("replicator.host={host}")])]);
         let options = ListContainersOptionsBuilder::default().all(true).filters(&filters).build();
-        let all = bounded("container.list", LOOK, self.client()?.list_containers(Some(options))).await?;
+        let all = self.bounded("container.list", LOOK, self.client()?.list_containers(Some(options))).await?;
         Ok(all
             .into_iter()
             .map(|one| Listed {
@@ -184,7 +184,7 @@ impl Docker {
     /// [`RuntimeError`].
     pub async fn inspect(&self, name: &str) -> Result<Option<ContainerInspectResponse>, RuntimeError> {
         let answer = self.client()?.inspect_container(name, None::<InspectContainerOptions>);
-        let seen = found(bounded("container.inspect", LOOK, answer).await)?;
+        let seen = found(self.bounded("container.inspect", LOOK, answer).await)?;
         // The runtime answers to the beginning of an id as well, and a name may read like one.
         let asked_for = |seen: &ContainerInspectResponse| {
             let of_name = seen.name.as_deref().and_then(|given| given.strip_prefix('/'));
@@ -202,7 +202,7 @@ impl Docker {
     pub async fn create(&self, name: &str, body: ContainerCreateBody) -> Result<String, RuntimeError> {
         let options = CreateContainerOptionsBuilder::default().name(name).build();
         let made = self.client()?.create_container(Some(options), body);
-        Ok(effect(Effect::ContainerCreate, CHANGE, made).await?.id)
+        Ok(self.effect(Effect::ContainerCreate, CHANGE, made).await?.id)
     }
 
     /// Joins a stopped container to one more network.
@@ -213,7 +213,7 @@ impl Docker {
     pub async fn join(&self, id: &str, network: &str, endpoint: EndpointSettings) -> Result<(), RuntimeError> {
         let request = NetworkConnectRequest { container: id.to_owned(), endpoint_config: Some(endpoint) };
         let joined = self.client()?.connect_network(network, request);
-        bounded("network.connect", CHANGE, joined).await
+        self.bounded("network.connect", CHANGE, joined).await
     }
 
     /// Starts a container; one that runs already is no error.
@@ -223,7 +223,7 @@ impl Docker {
     /// [`RuntimeError`].
     pub async fn start(&self, id: &str) -> Result<(), RuntimeError> {
         let started = self.client()?.start_container(id, None::<StartContainerOptions>);
-        effect(Effect::ContainerStart, CHANGE, started).await
+        self.effect(Effect::ContainerStart, CHANGE, started).await
     }
 
     /// Stops a container by its own signal, after `grace` by force; one that is stopped or gone is no error.
@@ -236,7 +236,7 @@ impl Docker {
         let options = StopContainerOptionsBuilder::default().t(seconds).build();
         let stopped = self.client()?.stop_container(id, Some(options));
         // The runtime kills after the grace; it gets as long again to see the end of it.
-        found(effect(Effect::ContainerStop, grace + super::CHANGE, stopped).await).map(drop)
+        found(self.effect(Effect::ContainerStop, grace + super::CHANGE, stopped).await).map(drop)
     }
 
     /// Gives a container another name.
@@ -246,7 +246,7 @@ impl Docker {
     /// [`RuntimeError`].
     pub async fn rename(&self, id: &str, name: &str) -> Result<(), RuntimeError> {
         let options = RenameContainerOptionsBuilder::default().name(name).build();
-        effect(Effect::ContainerRename, CHANGE, self.client()?.rename_container(id, options)).await
+        self.effect(Effect::ContainerRename, CHANGE, self.client()?.rename_container(id, options)).await
     }
 
     /// Removes a container by force, its anonymous volumes with it; one that is gone is no error.
@@ -257,7 +257,7 @@ impl Docker {
     pub async fn remove(&self, id: &str) -> Result<(), RuntimeError> {
         let options = RemoveContainerOptionsBuilder::default().force(true).v(true).build();
         let removed = self.client()?.remove_container(id, Some(options));
-        match found(effect(Effect::ContainerRemove, CHANGE, removed).await) {
+        match found(self.effect(Effect::ContainerRemove, CHANGE, removed).await) {
             // Somebody's request to remove it is under way, be it that of an agent that died.
             Err(error) if error.is_conflict() => self.await_gone(id, error).await,
             removed => removed.map(drop),
@@ -282,7 +282,7 @@ impl Docker {
     /// [`RuntimeError`].
     pub async fn signal(&self, id: &str, signal: &str) -> Result<(), RuntimeError> {
         let options = KillContainerOptionsBuilder::default().signal(signal).build();
-        effect(Effect::ContainerSignal, CHANGE, self.client()?.kill_container(id, Some(options))).await
+        self.effect(Effect::ContainerSignal, CHANGE, self.client()?.kill_container(id, Some(options))).await
     }
 
     /// The last lines a container wrote, cut. They may hold a secret: mask them before they go anywhere.
@@ -294,7 +294,7 @@ impl Docker {
             all.extend_from_slice(&line.into_bytes());
             Ok(all)
         });
-        let mut all = bounded("container.logs", LOOK, gathered).await.unwrap_or_default();
+        let mut all = self.bounded("container.logs", LOOK, gathered).await.unwrap_or_default();
         let surplus = all.len().saturating_sub(OUTPUT_MAX);
         if surplus == 0 {
             return all;

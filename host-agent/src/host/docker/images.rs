@@ -6,7 +6,7 @@ use bollard::auth::DockerCredentials;
 use bollard::query_parameters::CreateImageOptionsBuilder;
 use futures_util::TryStreamExt as _;
 
-use super::{Docker, LOOK, PULL, RuntimeError, bounded, effect, found};
+use super::{Docker, LOOK, PULL, RuntimeError, found};
 use crate::host::point::Effect;
 
 /// What a registry is told. It has no `Debug`.
@@ -33,7 +33,7 @@ impl Docker {
     ///
     /// [`RuntimeError`].
     pub async fn image(&self, name: &str) -> Result<Option<HeldImage>, RuntimeError> {
-        let seen = found(bounded("image.inspect", LOOK, self.client()?.inspect_image(name)).await)?;
+        let seen = found(self.bounded("image.inspect", LOOK, self.client()?.inspect_image(name)).await)?;
         Ok(seen.and_then(|image| {
             let labels = image.config.and_then(|config| config.labels).unwrap_or_default();
             Some(HeldImage { id: image.id?, labels: labels.into_iter().collect() })
@@ -64,6 +64,6 @@ impl Docker {
             }
             Ok(())
         });
-        effect(Effect::ImagePull, PULL, all).await
+        self.effect(Effect::ImagePull, PULL, all).await
     }
 }

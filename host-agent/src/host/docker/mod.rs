@@ -1,6 +1,7 @@
 //! The container runtime: every call bounded, every answer either an answer or "could not say".
 
 mod containers;
+mod hanging;
 mod images;
 mod networks;
 
@@ -10,6 +11,7 @@ use std::time::Duration;
 
 use bollard::errors::Error as ClientError;
 
+use self::hanging::{Hangs, PATIENCE, Patience};
 use super::point::{Effect, Side, reach};
 
 pub use containers::{Condition, Listed, Seen};
@@ -93,13 +95,20 @@ impl RuntimeError {
 pub struct Docker {
     socket: String,
     client: Arc<OnceLock<bollard::Docker>>,
+    hangs: Arc<Hangs>,
+    patience: Patience,
 }
 
 impl Docker {
     /// A handle to the runtime that listens on `socket`. Nothing is sent yet.
     #[must_use]
     pub fn new(socket: &str) -> Self {
-        Self { socket: socket.to_owned(), client: Arc::default() }
+        Self {
+            socket: socket.to_owned(),
+            client: Arc::default(),
+            hangs: Arc::new(Hangs::new(None)),
+            patience: PATIENCE,
+        }
     }
 
     /// Where the runtime listens.
@@ -124,7 +133,7 @@ impl Docker {
     ///
     /// [`RuntimeError`].
     pub async fn ping(&self) -> Result<(), RuntimeError> {
-        bounded("ping", LOOK, self.client()?.ping()).await.map(drop)
+        self.bounded("ping", LOOK, self.client()?.ping()).await.map(drop)
     }
 
     /// Calls `heard` for whatever happens to a container of `host`, from `since` (milliseconds since the Unix epoch)
@@ -147,30 +156,20 @@ impl Docker {
             }
         }
     }
-}
 
-async fn bounded<T>(
-    call: &'static str,
-    bound: Duration,
-    answer: impl Future<Output = Result<T, ClientError>>,
-) -> Result<T, RuntimeError> {
-    match tokio::time::timeout(bound, answer).await {
-        Ok(answer) => answer.map_err(|error| RuntimeError::of(call, error)),
-        Err(_) => Err(RuntimeError::TimedOut { call, bound }),
+    /// A call that changes something, between its two points.
+    async fn effect<T>(
+        &self,
+        effect: Effect,
+        bound: Duration,
+        answer: impl Future<Output = Result<T, ClientError>>,
+    ) -> Result<T, RuntimeError> {
+        let call = effect.as_str();
+        reach(effect, Side::Before).map_err(|error| RuntimeError::unreachable(call, error))?;
+        let done = self.bounded(call, bound, answer).await?;
+        reach(effect, Side::After).map_err(|error| RuntimeError::unreachable(call, error))?;
+        Ok(done)
     }
-}
-
-/// A call that changes something, between its two points.
-async fn effect<T>(
-    effect: Effect,
-    bound: Duration,
-    answer: impl Future<Output = Result<T, ClientError>>,
-) -> Result<T, RuntimeError> {
-    let call = effect.as_str();
-    reach(effect, Side::Before).map_err(|error| RuntimeError::unreachable(call, error))?;
-    let done = bounded(call, bound, answer).await?;
-    reach(effect, Side::After).map_err(|error| RuntimeError::unreachable(call, error))?;
-    Ok(done)
 }
 
 /// What is there, or that nothing is; anything else stays an error.

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use bollard::models::{Ipam, IpamConfig, NetworkCreateRequest};
 use bollard::query_parameters::{InspectNetworkOptions, ListNetworksOptionsBuilder};
 
-use super::{CHANGE, Docker, LOOK, RuntimeError, bounded, effect, found};
+use super::{CHANGE, Docker, LOOK, RuntimeError, found};
 use crate::host::point::Effect;
 
 /// A network, seen.
@@ -46,7 +46,7 @@ impl Docker {
     async fn networks_where(&self, filter: &str, is: String) -> Result<Vec<SeenNetwork>, RuntimeError> {
         let filters = HashMap::from([(filter, vec![is])]);
         let options = ListNetworksOptionsBuilder::default().filters(&filters).build();
-        let all = bounded("network.list", LOOK, self.client()?.list_networks(Some(options))).await?;
+        let all = self.bounded("network.list", LOOK, self.client()?.list_networks(Some(options))).await?;
         Ok(all
             .into_iter()
             .map(|network| SeenNetwork {
@@ -71,7 +71,7 @@ impl Docker {
     /// [`RuntimeError`].
     pub async fn on_network(&self, id: &str) -> Result<Option<Vec<String>>, RuntimeError> {
         let answer = self.client()?.inspect_network(id, None::<InspectNetworkOptions>);
-        let seen = found(bounded("network.inspect", LOOK, answer).await)?;
+        let seen = found(self.bounded("network.inspect", LOOK, answer).await)?;
         Ok(seen.map(|network| {
             let containers = network.containers.unwrap_or_default();
             let mut names: Vec<_> = containers.into_iter().map(|(id, endpoint)| endpoint.name.unwrap_or(id)).collect();
@@ -98,7 +98,7 @@ impl Docker {
             ipam: config.map(|config| Ipam { config: Some(config), ..Ipam::default() }),
             ..NetworkCreateRequest::default()
         };
-        let made = effect(Effect::NetworkCreate, CHANGE, self.client()?.create_network(request)).await?;
+        let made = self.effect(Effect::NetworkCreate, CHANGE, self.client()?.create_network(request)).await?;
         Ok(made.id)
     }
 
@@ -108,6 +108,6 @@ impl Docker {
     ///
     /// [`RuntimeError::Refused`] where something is still on it.
     pub async fn remove_network(&self, id: &str) -> Result<(), RuntimeError> {
-        found(effect(Effect::NetworkRemove, CHANGE, self.client()?.remove_network(id)).await).map(drop)
+        found(self.effect(Effect::NetworkRemove, CHANGE, self.client()?.remove_network(id)).await).map(drop)
     }
 }
