@@ -31,7 +31,7 @@ use crate::ledger::{AppendError, SharedLedger};
 use crate::link::{self, Ends};
 use crate::reporter::{self, Vitals};
 
-pub use listening::{ASK_AGAIN, listen};
+pub use listening::{ASK_AGAIN, Heard, listen};
 pub use supervision::supervisor;
 
 /// How long the tasks have to reach a safe point once the agent is told to stop, longer than one stop and kill of a
@@ -101,8 +101,8 @@ pub enum StartError {
 pub struct Parts<A> {
     /// Makes the machine match.
     pub applier: Arc<A>,
-    /// A message whenever something of ours started, stopped or changed in the runtime.
-    pub runtime_events: mpsc::Receiver<()>,
+    /// What is heard of the runtime.
+    pub heard: mpsc::Receiver<Heard>,
     /// Who this host is.
     pub membership: Membership,
     /// Its keys.
@@ -125,7 +125,7 @@ pub struct Parts<A> {
 ///
 /// [`StartError`]: nothing of the machine was touched.
 pub async fn run<A: Applier>(parts: Parts<A>) -> Result<(), StartError> {
-    let Parts { applier, runtime_events, membership, keys, trusted, ledger, layout, config, clock } = parts;
+    let Parts { applier, heard, membership, keys, trusted, ledger, layout, config, clock } = parts;
     let stop = CancellationToken::new();
     supervision::stop_on_signals(stop.clone()).map_err(StartError::Signals)?;
     let started = AgentStarted { agent_version: env!("CARGO_PKG_VERSION").into(), supervisor: supervisor().into() };
@@ -146,7 +146,7 @@ pub async fn run<A: Applier>(parts: Parts<A>) -> Result<(), StartError> {
         &tasks,
         applying::keep_applying(
             applier,
-            applying::Inputs { in_force, runtime_events, intervals: config.intervals.clone() },
+            applying::Inputs { in_force, heard, intervals: config.intervals.clone() },
             (vitals.clone(), clock.clone()),
             stop.clone(),
         ),

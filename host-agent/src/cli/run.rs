@@ -45,11 +45,10 @@ pub(super) fn run(layout: &Layout) -> Result<(), Failure> {
     let runtime = tokio::runtime::Runtime::new()
         .map_err(|error| Failure::message("could not start the agent's threads").caused_by(&error))?;
     let ended = runtime.block_on(async {
-        let (happened, runtime_events) = mpsc::channel(16);
+        let (tell, heard) = mpsc::channel(16);
         let (host, listener) = (membership.uid.to_string(), Arc::clone(&clock));
-        let listening = tokio::spawn(async move { listen(docker, host, &*listener, (happened, ASK_AGAIN)).await });
-        let parts =
-            Parts { applier, runtime_events, membership, keys, trusted, ledger, layout: layout.clone(), config, clock };
+        let listening = tokio::spawn(async move { listen(docker, host, &*listener, (tell, ASK_AGAIN)).await });
+        let parts = Parts { applier, heard, membership, keys, trusted, ledger, layout: layout.clone(), config, clock };
         let ended = daemon::run(parts).await;
         listening.abort();
         ended

@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::schedule::{Due, Schedule};
-use super::{Applier, ApplyError, Depth};
+use super::{Applier, ApplyError, Depth, Heard};
 use crate::clock::Clock;
 use crate::config::Intervals;
 use crate::inbox::InForce;
@@ -22,8 +22,8 @@ const GATHER: Duration = Duration::from_millis(500);
 pub(super) struct Inputs {
     /// What the machine should be.
     pub(super) in_force: watch::Receiver<Option<Arc<InForce>>>,
-    /// Something of ours changed in the runtime.
-    pub(super) runtime_events: mpsc::Receiver<()>,
+    /// What is heard of the runtime.
+    pub(super) heard: mpsc::Receiver<Heard>,
     /// How often to look.
     pub(super) intervals: Intervals,
 }
@@ -31,7 +31,7 @@ pub(super) struct Inputs {
 /// What woke it.
 enum Woken {
     Declared,
-    Runtime,
+    Runtime(Heard),
     Time,
     Stop,
 }
@@ -90,17 +90,20 @@ pub(super) async fn keep_applying<A: Applier>(
                 Ok(()) => { inputs.in_force.mark_changed(); Woken::Declared }
                 Err(_gone) => Woken::Stop,
             },
-            event = inputs.runtime_events.recv(), if runtime_is_heard => match event {
-                Some(()) => Woken::Runtime,
+            heard = inputs.heard.recv(), if runtime_is_heard => match heard {
+                Some(heard) => Woken::Runtime(heard),
                 None => { runtime_is_heard = false; Woken::Time }
             },
             () = tokio::time::sleep(wait) => Woken::Time,
             () = stop.cancelled() => Woken::Stop,
         };
         match woken {
-            Woken::Runtime => {
+            Woken::Runtime(first) => {
                 tokio::time::sleep(GATHER).await;
-                while inputs.runtime_events.try_recv().is_ok() {}
+                let more = std::iter::from_fn(|| inputs.heard.try_recv().ok());
+                if std::iter::once(first).chain(more).any(|heard| heard == Heard::Back) {
+                    task.schedule.runtime_is_back(task.clock.monotonic_time());
+                }
             }
             Woken::Stop => return,
             Woken::Declared | Woken::Time => {}
@@ -127,10 +130,10 @@ impl<A: Applier> Task<A> {
             }
             // What is owed is tried again when that is due, and no look is worth more than that.
             (Some(_), _, Some(Due::Look(Depth::Cheap))) => self.ended(Depth::Cheap, true),
-            (Some(_), Woken::Runtime | Woken::Time | Woken::Stop, None) | (None, Woken::Stop, _) => {}
+            (Some(_), Woken::Runtime(_) | Woken::Time | Woken::Stop, None) | (None, Woken::Stop, _) => {}
             (None, _, Some(Due::Retry)) => self.look(current, Depth::Full, newer_waiting).await,
             (None, _, Some(Due::Look(depth))) => self.look(current, depth, newer_waiting).await,
-            (None, Woken::Runtime, None) => {
+            (None, Woken::Runtime(_), None) => {
                 if self.schedule.is_looked_at(self.clock.monotonic_time()) {
                     self.look(current, Depth::Cheap, newer_waiting).await;
                 }

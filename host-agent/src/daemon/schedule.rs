@@ -79,6 +79,16 @@ impl Schedule {
         quiet_until <= now
     }
 
+    /// The runtime was away and is back: what failed may have failed for that, and is tried again now; and where nothing
+    /// failed, it is looked whether everything came up with it.
+    pub(super) fn runtime_is_back(&mut self, now: u64) {
+        if self.failures > 0 {
+            (self.retry, self.failures) = (Some(now), 0);
+        } else {
+            self.cheap = self.cheap.min(now);
+        }
+    }
+
     /// Something newer is in force: what failed before says nothing of it.
     pub(super) fn begin_anew(&mut self) {
         (self.retry, self.failures) = (None, 0);
@@ -151,6 +161,21 @@ mod tests {
         assert_eq!(schedule.due(24_000), Some(Due::Retry));
         schedule.ended(Depth::Full, false, (24_000, 0));
         assert_eq!(schedule.retry, Some(24_000 + 48_000), "the second pause");
+    }
+
+    #[test]
+    fn runtime_that_is_back_brings_on_what_failed_however_often_that_was() {
+        let mut schedule = schedule();
+        schedule.runtime_is_back(1_000);
+        assert_eq!(schedule.due(1_000), Some(Due::Look(Depth::Cheap)), "nothing had failed");
+        for _ in 0..=RETRIES.len() {
+            schedule.ended(Depth::Full, false, (2_000, 0));
+        }
+        assert_eq!((schedule.retry, schedule.due(3_000)), (None, None));
+        schedule.runtime_is_back(3_000);
+        assert_eq!(schedule.due(3_000), Some(Due::Retry));
+        schedule.ended(Depth::Full, false, (3_000, 0));
+        assert_eq!(schedule.retry, Some(3_000 + 24_000), "the first pause again");
     }
 
     #[test]

@@ -91,7 +91,7 @@ fn in_force(sequence: u64) -> Option<Arc<InForce>> {
 struct Running {
     recorder: Arc<Recorder>,
     declare: watch::Sender<Option<Arc<InForce>>>,
-    runtime: mpsc::Sender<()>,
+    runtime: mpsc::Sender<Heard>,
     vitals: Vitals,
     stop: CancellationToken,
     task: tokio::task::JoinHandle<()>,
@@ -99,9 +99,9 @@ struct Running {
 
 fn running(recorder: Recorder, first: Option<Arc<InForce>>) -> Running {
     let (declare, in_force) = watch::channel(first);
-    let (runtime, runtime_events) = mpsc::channel(8);
+    let (runtime, heard) = mpsc::channel(8);
     let (recorder, vitals, stop) = (Arc::new(recorder), Vitals::default(), CancellationToken::new());
-    let inputs = Inputs { in_force, runtime_events, intervals: Intervals::default() };
+    let inputs = Inputs { in_force, heard, intervals: Intervals::default() };
     let clock: Arc<dyn Clock> = Arc::new(Still::default());
     let task = tokio::spawn(keep_applying(recorder.clone(), inputs, (vitals.clone(), clock), stop.clone()));
     Running { recorder, declare, runtime, vitals, stop, task }
@@ -138,7 +138,7 @@ async fn declaration_in_force_is_applied_at_start_without_being_told_again() {
 #[tokio::test]
 async fn nothing_is_applied_before_there_is_a_declaration() {
     let running = running(Recorder::default(), None);
-    running.runtime.send(()).await.unwrap();
+    running.runtime.send(Heard::Happened).await.unwrap();
     tokio::time::sleep(Duration::from_millis(20)).await;
     running.declare.send_replace(in_force(1));
     assert_eq!(running.calls(1).await, [Call::Apply(1, Trigger::Declaration)]);
@@ -161,7 +161,7 @@ async fn runtime_events_are_answered_by_one_cheap_look() {
     let running = running(Recorder::default(), in_force(1));
     running.calls(1).await;
     for _ in 0..3 {
-        running.runtime.send(()).await.unwrap();
+        running.runtime.send(Heard::Happened).await.unwrap();
     }
     assert_eq!(running.calls(2).await[1], Call::Look(Depth::Cheap));
     assert_eq!(running.ended().await.len(), 2);
@@ -175,6 +175,17 @@ async fn failed_apply_stays_owed_and_a_new_declaration_is_applied_at_once() {
     assert!(running.vitals.known().applied.is_none());
     running.declare.send_replace(in_force(2));
     assert_eq!(running.calls(2).await[1], Call::Apply(2, Trigger::Declaration));
+    running.ended().await;
+}
+
+#[tokio::test]
+async fn runtime_that_is_back_has_a_failed_apply_done_at_once() {
+    let running = running(Recorder { failures: Mutex::new(1), ..Recorder::default() }, in_force(1));
+    running.calls(1).await;
+    // What the apply itself did in the runtime brings on nothing.
+    running.runtime.send(Heard::Happened).await.unwrap();
+    running.runtime.send(Heard::Back).await.unwrap();
+    assert_eq!(running.calls(2).await[1], Call::Apply(1, Trigger::Start));
     running.ended().await;
 }
 
@@ -226,9 +237,9 @@ impl Applier for Stuck {
 async fn apply_that_waits_for_the_disk_holds_up_nothing_else() {
     let (answer, disk) = std::sync::mpsc::channel();
     let (_declare, in_force) = watch::channel(in_force(1));
-    let (_runtime, runtime_events) = mpsc::channel(1);
+    let (_runtime, heard) = mpsc::channel(1);
     let (vitals, stop, tasks) = (Vitals::default(), CancellationToken::new(), TaskTracker::new());
-    let inputs = Inputs { in_force, runtime_events, intervals: Intervals::default() };
+    let inputs = Inputs { in_force, heard, intervals: Intervals::default() };
     let clock: Arc<dyn Clock> = Arc::new(Still::default());
     let applying = keep_applying(Arc::new(Stuck(Mutex::new(disk))), inputs, (vitals.clone(), clock), stop.clone());
     on_a_thread_of_its_own(&tasks, applying);
