@@ -162,7 +162,11 @@ impl<A: Applier> Task<A> {
         match self.applier.look(current, depth, newer_waiting).await {
             Ok(None) => self.ended(depth, true),
             Ok(Some(report)) => {
-                tracing::info!(summary = %summary(&report), "mended what was not as declared");
+                if is_well(&report) {
+                    tracing::info!(summary = %summary(&report), "{}", came_of(&report));
+                } else {
+                    tracing::warn!(summary = %summary(&report), "{}", came_of(&report));
+                }
                 self.ended(depth, is_well(&report));
             }
             Err(error) => {
@@ -182,6 +186,17 @@ impl<A: Applier> Task<A> {
 fn is_well(report: &ApplyReported) -> bool {
     let failed = [Outcome::Failed, Outcome::Skipped].map(i32::from);
     report.complete && !report.results.iter().any(|result| failed.contains(&result.outcome))
+}
+
+/// What came of a look that found something.
+fn came_of(report: &ApplyReported) -> &'static str {
+    let mended = report.results.iter().any(|result| [Outcome::Changed, Outcome::Removed].contains(&result.outcome()));
+    match (is_well(report), mended) {
+        (true, true) => "mended what was not as declared",
+        (true, false) => "what failed before is as declared",
+        (false, true) => "mended some of what was not as declared, and some is not yet",
+        (false, false) => "what is not as declared could not be mended",
+    }
 }
 
 fn summary(report: &ApplyReported) -> String {

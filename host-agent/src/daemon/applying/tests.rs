@@ -209,6 +209,21 @@ fn failed_and_skipped_resources_are_not_well() {
     assert_eq!(summary(&with(Outcome::Kept)), "1 kept");
 }
 
+#[test]
+fn look_is_said_to_have_mended_only_what_it_did() {
+    let of = |outcomes: &[Outcome]| {
+        let result = |outcome: &Outcome| ResourceResult { outcome: (*outcome).into(), ..ResourceResult::default() };
+        let results = outcomes.iter().map(result).collect();
+        came_of(&ApplyReported { complete: true, results, ..ApplyReported::default() })
+    };
+    use Outcome::{Changed, Failed, Removed, Skipped, Unchanged};
+    assert_eq!(of(&[Unchanged, Changed]), "mended what was not as declared");
+    assert_eq!(of(&[Removed]), "mended what was not as declared");
+    assert_eq!(of(&[Unchanged]), "what failed before is as declared");
+    assert_eq!(of(&[Failed, Changed]), "mended some of what was not as declared, and some is not yet");
+    assert_eq!(of(&[Failed, Skipped]), "what is not as declared could not be mended");
+}
+
 /// One that waits for a disk that does not answer: it holds its thread.
 struct Stuck(Mutex<std::sync::mpsc::Receiver<()>>);
 
