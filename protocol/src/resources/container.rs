@@ -9,7 +9,7 @@ use crate::wire::declaration::{
 };
 
 /// Longest time a health check, its start or a stop may be given, in seconds: nothing waits for ever.
-const BOUND_MAX: u64 = 3600;
+pub const BOUND_MAX: u64 = 3600;
 /// Signals a program can catch, by the names the runtime takes.
 const SIGNALS: [&str; 9] =
     ["SIGHUP", "SIGINT", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGTERM", "SIGWINCH", "SIGCONT", "SIGKILL"];

@@ -48,6 +48,7 @@ pub(super) fn definition(container: &Container, surroundings: &Surroundings) -> 
         working_dir: text(&container.working_directory),
         labels: Some(labels.into_iter().collect()),
         stop_signal: text(&container.stop_signal),
+        stop_timeout: container.stop_timeout.map(i64::from),
         host_config: Some(host_config(container, surroundings)),
         networking_config: first,
         ..ContainerCreateBody::default()
@@ -254,6 +255,12 @@ mod tests {
         let followed = Surroundings { followed: Some("abc".into()), ..surroundings() };
         let host = definition(&Container { network_of: "net".into(), ..Container::default() }, &followed);
         assert_eq!(host.host_config.unwrap().network_mode.as_deref(), Some("container:abc"));
+    }
+
+    #[test]
+    fn time_to_stop_reaches_the_runtime() {
+        let body = |stop_timeout| definition(&Container { stop_timeout, ..Container::default() }, &surroundings());
+        assert_eq!((body(Some(90)).stop_timeout, body(None).stop_timeout), (Some(90), None));
     }
 
     #[test]

@@ -104,7 +104,7 @@ impl Applier for Containers<'_> {
         if record.found {
             return Ok(Gone::Kept("it was here first".into()));
         }
-        self.tools.docker.stop(&seen.id, bounds::STOP).await.map_err(runtime)?;
+        self.tools.docker.stop(&seen.id, own_grace(&seen)).await.map_err(runtime)?;
         self.tools.docker.remove(&seen.id).await.map_err(runtime)?;
         Ok(Gone::Removed(match record.volumes.as_slice() {
             [] => String::new(),
@@ -316,6 +316,11 @@ fn replaced_inputs(declared: &Container, seen: &Seen) -> Vec<String> {
 /// How long a container is given to stop by itself.
 fn stop_grace(declared: &Container) -> std::time::Duration {
     declared.stop_timeout.map_or(bounds::STOP, |seconds| std::time::Duration::from_secs(u64::from(seconds)))
+}
+
+/// The same for one of which no declaration speaks any more: what it was made with.
+fn own_grace(seen: &Seen) -> std::time::Duration {
+    seen.stop_timeout.unwrap_or(bounds::STOP)
 }
 
 fn volumes(declared: &Container) -> Vec<String> {

@@ -12,7 +12,7 @@ use replicator_protocol::wire::event::{Failure, Record};
 use tokio::time::Instant;
 
 use super::definition::{definition, endpoint};
-use super::{Containers, runtime, stop_grace, volumes};
+use super::{Containers, own_grace, runtime, stop_grace, volumes};
 use crate::appliers::applier::{Done, Job};
 use crate::appliers::bounds;
 use crate::appliers::failure::{self, FailureCode, With as _, failure};
@@ -94,7 +94,9 @@ impl Containers<'_> {
     pub(in crate::appliers) async fn start_again(&self, record: &Record, given_up: &Failure) -> Done {
         let docker = &self.tools.docker;
         let started = async {
-            docker.stop(&record.runtime_id, bounds::STOP).await.map_err(runtime)?;
+            let seen = docker.container(&record.runtime_id).await.map_err(runtime)?;
+            let grace = seen.map_or(bounds::STOP, |seen| own_grace(&seen));
+            docker.stop(&record.runtime_id, grace).await.map_err(runtime)?;
             docker.start(&record.runtime_id).await.map_err(runtime)?;
             self.await_running(&record.runtime_id).await
         };

@@ -85,6 +85,8 @@ pub struct Seen {
     pub addresses: BTreeMap<String, String>,
     /// Memory limit in bytes, thousandths of a processor, number of processes; 0 where there is none.
     pub limits: (i64, i64, i64),
+    /// How long it was made to be given to stop by itself; none where it was not said.
+    pub stop_timeout: Option<Duration>,
 }
 
 impl Seen {
@@ -102,10 +104,12 @@ impl Seen {
         let networks = answer.network_settings.and_then(|settings| settings.networks).unwrap_or_default();
         let text = |value: &Option<String>| value.clone().unwrap_or_default();
         let host = answer.host_config.unwrap_or_default();
+        let config = answer.config.unwrap_or_default();
         Self {
             id: answer.id.unwrap_or_default(),
             name: answer.name.map(bare).unwrap_or_default(),
-            labels: answer.config.and_then(|config| config.labels).unwrap_or_default().into_iter().collect(),
+            stop_timeout: config.stop_timeout.and_then(|seconds| u64::try_from(seconds).ok()).map(Duration::from_secs),
+            labels: config.labels.unwrap_or_default().into_iter().collect(),
             condition,
             exit_code: state.exit_code.unwrap_or_default(),
             restarts: answer.restart_count.unwrap_or_default(),
@@ -303,5 +307,21 @@ impl Docker {
         let kept = all.split_off(surplus);
         let line = kept.iter().position(|byte| *byte == b'\n').map_or(kept.len(), |end| end + 1);
         kept[line..].to_vec()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bollard::models::ContainerConfig;
+
+    use super::*;
+
+    #[test]
+    fn time_to_stop_is_the_one_it_was_made_with() {
+        let made = |stop_timeout| {
+            let config = Some(ContainerConfig { stop_timeout, ..ContainerConfig::default() });
+            Seen::of(ContainerInspectResponse { config, ..ContainerInspectResponse::default() }).stop_timeout
+        };
+        assert_eq!((made(Some(90)), made(None)), (Some(Duration::from_secs(90)), None));
     }
 }

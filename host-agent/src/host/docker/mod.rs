@@ -10,6 +10,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bollard::errors::Error as ClientError;
+use replicator_protocol::resources::container::BOUND_MAX;
 
 use self::hanging::{Hangs, PATIENCE, Patience};
 use super::point::{Effect, Side, reach};
@@ -28,6 +29,9 @@ const LOOK: Duration = Duration::from_secs(30);
 const CHANGE: Duration = Duration::from_secs(30);
 /// Fetching an image.
 const PULL: Duration = Duration::from_secs(600);
+/// Where the client itself gives up: after any bound a call is given. The longest is a stop, of which a declaration may
+/// ask an hour.
+const CLIENT: Duration = Duration::from_secs(BOUND_MAX + 2 * CHANGE.as_secs());
 
 /// A call to the runtime that brought no answer, or no.
 #[derive(Debug, thiserror::Error)]
@@ -67,7 +71,7 @@ impl RuntimeError {
             ClientError::DockerResponseServerError { status_code, message } => {
                 Self::Refused { call, status: status_code, message }
             }
-            ClientError::RequestTimeoutError => Self::TimedOut { call, bound: CHANGE },
+            ClientError::RequestTimeoutError => Self::TimedOut { call, bound: CLIENT },
             ClientError::DockerStreamError { error } => Self::Refused { call, status: 500, message: error },
             other => Self::unreachable(call, other),
         }
@@ -122,7 +126,7 @@ impl Docker {
             return Ok(client);
         }
         // Fails where there is no socket: the runtime is not up yet.
-        let client = bollard::Docker::connect_with_unix(&self.socket, PULL.as_secs(), API)
+        let client = bollard::Docker::connect_with_unix(&self.socket, CLIENT.as_secs(), API)
             .map_err(|error| RuntimeError::of("connect", error))?;
         Ok(self.client.get_or_init(|| client))
     }
@@ -178,5 +182,20 @@ fn found<T>(answer: Result<T, RuntimeError>) -> Result<Option<T>, RuntimeError> 
         Ok(seen) => Ok(Some(seen)),
         Err(error) if error.is_absent() => Ok(None),
         Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn client_waits_longer_than_any_call_is_given() {
+        let folder = tempfile::tempdir().unwrap();
+        let socket = folder.path().join("docker.sock");
+        let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+        let docker = Docker::new(&socket.to_string_lossy());
+        let longest_stop = Duration::from_secs(BOUND_MAX) + CHANGE;
+        assert!(docker.client().unwrap().timeout() > longest_stop.max(PULL).max(LOOK));
     }
 }
