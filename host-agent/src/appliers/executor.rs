@@ -1,6 +1,7 @@
 //! Carries a plan out: every step in the ledger before its effect and after it.
 
 mod after_loss;
+mod failing;
 mod leftovers;
 mod moving;
 mod observing;
@@ -10,8 +11,9 @@ mod removing;
 mod steps;
 mod sweeping;
 
+use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use replicator_protocol::change;
 use replicator_protocol::wire::declaration::resource;
@@ -21,6 +23,7 @@ use replicator_protocol::wire::event::{
     StepsPlanned, Trigger,
 };
 
+use self::failing::Failing;
 use self::moving::in_place_of;
 use self::observing::Wanted;
 use self::paths::Paths;
@@ -40,6 +43,8 @@ use crate::policy::Policy;
 pub struct Executor {
     tools: Tools,
     clock: Arc<dyn Clock>,
+    /// What a cheap look does not try.
+    failing: Mutex<Failing>,
 }
 
 /// One walk over a declaration.
@@ -58,7 +63,11 @@ impl Executor {
     /// An executor over these tools.
     #[must_use]
     pub fn new(tools: Tools, clock: Arc<dyn Clock>) -> Self {
-        Self { tools, clock }
+        Self { tools, clock, failing: Mutex::default() }
+    }
+
+    fn failing(&self) -> MutexGuard<'_, Failing> {
+        self.failing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// One walk, and whether its report was appended.
@@ -90,12 +99,17 @@ impl Executor {
                 left.push(Left { id, kind, target: record.target });
             }
         }
+        let put_off = match depth {
+            Depth::Cheap => self.failing().put_off(&in_force.reference),
+            Depth::Full => BTreeMap::new(),
+        };
         let plan = plan(&Situation {
             resources,
             wanted: &wanted,
             ledger: &ledger,
             observed: &observed,
             left: &left,
+            put_off: &put_off,
             declaration: &in_force.reference,
         });
         let walk = Walk { tools: &self.tools, policy, in_force, ledger, wanted, plan, newer_waiting };
@@ -108,6 +122,7 @@ impl Executor {
             }
             walk.remove_orphans(&mut results).await?;
         }
+        self.failing().note(&in_force.reference, &walk.plan, &results);
         let not_attempted = results.iter().filter(|result| result.is_none()).count();
         let report = ApplyReported {
             trigger: trigger.into(),

@@ -64,6 +64,8 @@ pub struct Situation<'a> {
     pub observed: &'a BTreeMap<ResourceId, Observed>,
     /// What cut-off steps have left of resources that are not declared and of which nothing is recorded.
     pub left: &'a [Left],
+    /// What failed when it was last tried, and is not to be tried again yet.
+    pub put_off: &'a BTreeMap<ResourceId, Failure>,
     /// The declaration.
     pub declaration: &'a DeclarationRef,
 }
@@ -131,7 +133,8 @@ pub fn plan(situation: &Situation<'_>) -> Vec<Planned> {
         planned.push(step);
     }
     let declared = situation.resources.len();
-    for left in situation.left {
+    planned.retain(|step| step.action != Action::Remove || !situation.put_off.contains_key(&step.id));
+    for left in situation.left.iter().filter(|left| !situation.put_off.contains_key(&left.id)) {
         let holds = |step: &Planned| {
             let folder = known.iter().find(|(id, facts)| *id == step.id && facts.kind == Kind::Directory);
             folder.is_some_and(|(_, folder)| Path::new(&left.target).starts_with(&folder.target))
@@ -216,6 +219,11 @@ impl Situation<'_> {
             && step.action != Action::None
         {
             self.give_up(failure, step);
+        }
+        if let Some(failure) = self.put_off.get(&step.id)
+            && step.action != Action::None
+        {
+            (step.action, step.blocked, step.given_up) = (Action::None, Some(failure.clone()), None);
         }
     }
 

@@ -44,7 +44,15 @@ fn this() -> DeclarationRef {
 fn planned(resources: &[Resource], ledger: &Resources, observed: &[(&str, Observed)]) -> Vec<Planned> {
     let observed = observed.iter().map(|(name, observed)| (id(name), observed.clone())).collect();
     let wanted = facts(resources);
-    plan(&Situation { resources, wanted: &wanted, ledger, observed: &observed, left: &[], declaration: &this() })
+    plan(&Situation {
+        resources,
+        wanted: &wanted,
+        ledger,
+        observed: &observed,
+        left: &[],
+        put_off: &BTreeMap::new(),
+        declaration: &this(),
+    })
 }
 
 fn drift(words: &[&'static str]) -> Observed {
@@ -131,6 +139,31 @@ fn step_given_up_is_tried_again_only_for_another_declaration() {
 }
 
 #[test]
+fn what_is_put_off_is_not_tried_and_brings_nothing_on() {
+    let follower = container("a", |c| c.network_of = "net".into());
+    let resources = [container("net", |_| ()), follower, container("new", |_| ())];
+    let ledger = applied(&[resources[0].clone(), resources[1].clone(), network()]);
+    let failure = Failure { code: "exited".into(), ..Failure::default() };
+    let put_off = ["m.net", "m.new", "m.lan"].map(|name| (id(name), failure.clone()));
+    let situation = Situation {
+        resources: &resources,
+        wanted: &facts(&resources),
+        ledger: &ledger,
+        observed: &[(id("m.net"), drift(&["stopped"]))].into(),
+        left: &[Left { id: id("m.lan"), kind: Kind::Network, target: "lan".into() }],
+        put_off: &put_off.into(),
+        declaration: &this(),
+    };
+    let tried: Vec<_> = plan(&situation).into_iter().map(|step| (step.id, step.action, step.blocked)).collect();
+    let failing = |name: &str| (id(name), Action::None, Some(failure.clone()));
+    assert_eq!(tried, [failing("m.net"), (id("m.a"), Action::None, None), failing("m.new")]);
+    let put_off = BTreeMap::new();
+    let actions: Vec<_> = plan(&Situation { put_off: &put_off, ..situation }).iter().map(|step| step.action).collect();
+    use Action::{Change, Create, Remove};
+    assert_eq!(actions, [Change, Change, Create, Remove, Remove], "the control");
+}
+
+#[test]
 fn what_is_no_longer_declared_goes_in_the_reverse_of_its_last_places() {
     let resources = [network(), container("a", |_| ()), container("b", |_| ())];
     let mut ledger = applied(&resources);
@@ -159,6 +192,7 @@ fn what_was_never_recorded_goes_before_the_folder_it_lies_in_and_after_all_else(
         ledger: &ledger,
         observed: &BTreeMap::new(),
         left: &left,
+        put_off: &BTreeMap::new(),
         declaration: &this(),
     };
     let steps = plan(&situation);

@@ -170,6 +170,29 @@ async fn file_is_written_with_its_mode_and_twice_is_once() {
 }
 
 #[tokio::test]
+async fn what_failed_is_left_to_the_retries_by_cheap_looks_and_told_once() {
+    let mut bench = Bench::new();
+    let files = [bench.file("folder/a", "one"), bench.file("b", "one")];
+    let in_force = bench.in_force(&files);
+    let report = bench.executor.apply(&in_force, Trigger::Declaration, &|| false).await.unwrap();
+    assert_eq!((outcomes(&report), code(&report, 0)), (vec![Outcome::Failed, Outcome::Changed], "parent-missing"));
+    let told = bench.entries();
+    fs::create_dir(bench.path("folder")).unwrap();
+    for _ in 0..2 {
+        let look = bench.executor.look(&in_force, Depth::Cheap, &|| false).await.unwrap().unwrap();
+        assert_eq!((code(&look, 0), look.results[0].action()), ("parent-missing", Action::None));
+        assert_eq!(bench.entries(), told, "nothing was tried, and nothing is told");
+    }
+    // What else is not as declared is mended all the same.
+    fs::remove_file(bench.path("b")).unwrap();
+    let look = bench.executor.look(&in_force, Depth::Cheap, &|| false).await.unwrap().unwrap();
+    assert_eq!(outcomes(&look), [Outcome::Failed, Outcome::Changed]);
+    let look = bench.executor.look(&in_force, Depth::Full, &|| false).await.unwrap().unwrap();
+    assert_eq!(outcomes(&look), [Outcome::Changed, Outcome::Unchanged]);
+    assert_eq!(bench.executor.look(&in_force, Depth::Cheap, &|| false).await.unwrap(), None);
+}
+
+#[tokio::test]
 async fn what_the_policy_no_longer_allows_is_left_as_it_stands_and_told() {
     let mut bench = Bench::new();
     let layout = Layout::new(bench.folder.path());
