@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use replicator_protocol::wire::event::{ApplyReported, Outcome, Trigger};
+use replicator_protocol::wire::event::{Action, ApplyReported, Outcome, Trigger};
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -146,7 +146,7 @@ impl<A: Applier> Task<A> {
         match ended {
             Ok(report) if report.complete => {
                 self.owed = None;
-                self.ended(Depth::Full, is_well(&report));
+                self.reported(Depth::Full, &report);
                 self.vitals.update(|known| known.applied = Some(current.reference.clone()));
                 tracing::info!(sequence = current.reference.sequence, summary = %summary(&report), "applied");
             }
@@ -167,12 +167,19 @@ impl<A: Applier> Task<A> {
                 } else {
                     tracing::warn!(summary = %summary(&report), "{}", came_of(&report));
                 }
-                self.ended(depth, is_well(&report));
+                self.reported(depth, &report);
             }
             Err(error) => {
                 tracing::error!(error = %error.source, "{error}");
                 self.ended(depth, false);
             }
+        }
+    }
+
+    fn reported(&mut self, depth: Depth, report: &ApplyReported) {
+        self.ended(depth, is_well(report));
+        if report.results.iter().all(|result| result.action() == Action::None) {
+            self.schedule.touched_nothing();
         }
     }
 

@@ -27,7 +27,7 @@ pub(super) struct Schedule {
     full: u64,
     retry: Option<u64>,
     failures: usize,
-    /// When the last look ended, where it failed.
+    /// When the last look ended, where it failed and had tried something.
     failed: Option<u64>,
 }
 
@@ -70,6 +70,11 @@ impl Schedule {
             self.retry = RETRIES.get(self.failures).map(|pause| after(*pause, now, random));
             self.failures += 1;
         }
+    }
+
+    /// The look that ended last did nothing to the machine: whatever happens in the runtime now is not its doing.
+    pub(super) fn touched_nothing(&mut self) {
+        self.failed = None;
     }
 
     /// Something happened in the runtime: whether that is looked at now. If not, the next look comes sooner.
@@ -148,6 +153,9 @@ mod tests {
         assert!(schedule.is_looked_at(55_000));
         schedule.ended(Depth::Cheap, true, (55_000, 0));
         assert!(schedule.is_looked_at(55_500), "a sound one brings on nothing");
+        schedule.ended(Depth::Cheap, false, (60_000, 0));
+        schedule.touched_nothing();
+        assert!(schedule.is_looked_at(60_500), "nor does one that tried nothing");
     }
 
     #[test]
