@@ -50,6 +50,12 @@ impl Tools {
         Bytes::copy_from_slice(&self.digest_key.digest(domain, &[bytes]).0)
     }
 
+    /// The keyed digest of a declared value, as records hold it by the name of its field.
+    #[must_use]
+    pub fn declared(&self, value: &[u8]) -> Bytes {
+        self.digest("facts", value)
+    }
+
     /// Labels of everything made here.
     #[must_use]
     pub fn labels(&self, resource: &ResourceId) -> BTreeMap<String, String> {

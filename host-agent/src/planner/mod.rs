@@ -11,7 +11,7 @@ use replicator_protocol::resources::{Kind, Resource};
 use replicator_protocol::wire::declaration::resource;
 use replicator_protocol::wire::event::{Action, DeclarationRef, Failure, Reason, ReasonCode};
 
-use crate::ledger::projections::resources::{ALGORITHM, Applied, Resources, facts};
+use crate::ledger::projections::resources::{ALGORITHM, Applied, GIVEN_UP_WITH, Resources, facts};
 
 /// What the machine says of one applied resource.
 #[derive(Debug, Clone, PartialEq)]
@@ -94,8 +94,8 @@ pub struct Planned {
     pub reasons: Vec<Reason>,
     /// It is not attempted, and this is what the report says.
     pub blocked: Option<Failure>,
-    /// What is declared failed for this, at a price, and is not tried again: what serves on in its place is only
-    /// started again.
+    /// What is declared failed for this, at a price, and is not tried again: what serves on in its place is put right
+    /// as it stands.
     pub given_up: Option<Failure>,
 }
 
@@ -202,7 +202,11 @@ impl Situation<'_> {
             Some(Observed::Drifted(drift)) => drift.iter().for_each(|drift| drifted(resource, drift, step)),
             Some(Observed::Failing(_)) | None => {}
         }
-        bound_to_others(resource, bound, step);
+        let given_up = self.ledger.given_up.get(&name).filter(|(declaration, _)| declaration == self.declaration);
+        // One that is made again anyway is bound to what is there then; one that is given up is not made.
+        if given_up.is_some() || !matches!(step.action, Action::Create | Action::Recreate) {
+            bound_to_others(resource, bound, step);
+        }
         if let Some(begun) = self.ledger.begun.get(&name) {
             // A removal that was begun and called off is nothing to go on with.
             if step.action == Action::None && begun.action() != Action::Remove {
@@ -214,11 +218,10 @@ impl Situation<'_> {
                 step.reasons.push(unfinished);
             }
         }
-        if let Some((declaration, failure)) = self.ledger.given_up.get(&name)
-            && declaration == self.declaration
+        if let Some((_, failure)) = given_up
             && step.action != Action::None
         {
-            self.give_up(failure, step);
+            self.give_up(resource, failure, step);
         }
         if let Some(failure) = self.put_off.get(&step.id)
             && step.action != Action::None
@@ -227,22 +230,41 @@ impl Situation<'_> {
         }
     }
 
-    /// What failed is not tried again while another serves in its place.
-    fn give_up(&self, failure: &Failure, step: &mut Planned) {
-        let found = |word| match self.observed.get(&step.id) {
-            Some(Observed::Drifted(drift)) => drift.contains(&Drift::Word(word)),
-            Some(Observed::Failing(_) | Observed::Unknown(_) | Observed::Refused(_)) | None => false,
-        };
+    /// What failed is not tried again while another serves in its place. That one is looked after as it stands.
+    fn give_up(&self, resource: &Resource, failure: &Failure, step: &mut Planned) {
         // Where nothing serves, trying again interrupts nothing.
-        if found("gone") {
+        if self.serves_nothing(resource, step) || self.is_of_one_that_is_gone(failure) {
             return;
         }
-        if found("stopped") {
+        let mended = |reason: &Reason| {
+            reason.code() == ReasonCode::Drift && ["stopped", "network", "altered"].contains(&reason.subject.as_str())
+        };
+        step.reasons.retain(mended);
+        if step.kind == Kind::Container && !step.reasons.is_empty() {
             (step.action, step.given_up) = (Action::Change, Some(failure.clone()));
-            step.reasons = vec![reason(ReasonCode::Drift, "stopped")];
         } else {
             (step.action, step.blocked) = (Action::None, Some(failure.clone()));
         }
+    }
+
+    /// Whether it is gone, or the container is whose network it shared.
+    fn serves_nothing(&self, resource: &Resource, step: &Planned) -> bool {
+        let field = |fields: Option<&BTreeMap<String, Bytes>>| fields.and_then(|all| all.get("network_of").cloned());
+        let declared = self.resources.iter().position(|other| other.id == resource.id);
+        let declared = field(declared.and_then(|at| self.wanted.get(at)).map(|facts| &facts.fields));
+        let known = self.ledger.applied.get(&step.id.to_string());
+        // What serves may follow another one than what is declared.
+        let follows_the_same = field(known.map(|known| &known.record.fields)) == declared;
+        let gone = |reason: &Reason| reason.code() == ReasonCode::Drift && reason.subject == "gone";
+        let bound_to_gone = |reason: &Reason| reason.code() == ReasonCode::FollowedRecreated && follows_the_same;
+        step.reasons.iter().any(|reason| gone(reason) || bound_to_gone(reason))
+    }
+
+    /// Whether a file was given up with a container that does not stand any more: it is needed as it is declared.
+    fn is_of_one_that_is_gone(&self, failure: &Failure) -> bool {
+        let container = failure.fields.get(GIVEN_UP_WITH).and_then(|name| ResourceId::parse(name).ok());
+        let observed = container.and_then(|container| self.observed.get(&container));
+        matches!(observed, Some(Observed::Drifted(drift)) if drift.contains(&Drift::Word("gone")))
     }
 }
 
@@ -251,9 +273,6 @@ impl Situation<'_> {
 /// shares.
 fn bound_to_others(resource: &Resource, bound: &Bound<'_>, step: &mut Planned) {
     let resource::Kind::Container(container) = &resource.body else { return };
-    if matches!(step.action, Action::Create | Action::Recreate) {
-        return;
-    }
     for file in container.reload_on.iter().filter(|file| bound.mended.contains(*file)) {
         raise(step, Action::Reload, reason(ReasonCode::DependencyChanged, file));
     }

@@ -164,6 +164,58 @@ fn what_is_put_off_is_not_tried_and_brings_nothing_on() {
 }
 
 #[test]
+fn what_serves_in_place_of_one_given_up_is_put_right_as_it_stands() {
+    let follows = |c: &mut Container| c.network_of = "net".into();
+    let now = [container("net", |_| ()), container("a", follows), network(), container("b", |c| c.image = "2".into())];
+    let mut ledger = applied(&[now[0].clone(), container("a", |c| (follows(c), c.image = "1".into()).0), network()]);
+    ledger.applied.insert("m.b".into(), applied(&[container("b", |_| ())]).applied["m.b"].clone());
+    let failure = Failure { code: "exited".into(), ..Failure::default() };
+    for name in ["m.a", "m.b"] {
+        ledger.given_up.insert(name.into(), (this(), failure.clone()));
+    }
+    for found in [&["network"][..], &["altered"], &["altered", "stopped"]] {
+        let step = planned(&now, &ledger, &[("m.a", drift(found))]).remove(1);
+        let told: Vec<_> = step.reasons.iter().map(|reason| reason.subject.as_str()).collect();
+        assert_eq!((step.action, &step.given_up, &told[..]), (Action::Change, &Some(failure.clone()), found));
+    }
+    // The one it follows is started again in the same walk, or made again: then it shares a network that is gone.
+    let step = planned(&now, &ledger, &[("m.net", drift(&["stopped"]))]).remove(1);
+    assert_eq!((step.action, step.reasons), (Action::Change, vec![reason(ReasonCode::Drift, "network")]));
+    let tried = |step: &Planned| (step.blocked.is_none() && step.given_up.is_none(), step.action);
+    let lost = planned(&now, &ledger, &[("m.net", drift(&["gone"]))]);
+    assert_eq!(tried(&lost[1]), (true, Action::Recreate), "it serves nothing");
+    assert_eq!(lost[3].blocked, Some(failure.clone()), "and this one does");
+    let lost = planned(&now, &ledger, &[("m.a", Observed::Drifted(vec![Drift::Followed]))]);
+    assert_eq!(tried(&lost[1]), (true, Action::Recreate));
+    // What serves followed another one than what is declared.
+    ledger.applied.insert("m.a".into(), applied(&[container("a", |_| ())]).applied["m.a"].clone());
+    let step = planned(&now, &ledger, &[("m.net", drift(&["gone"]))]).remove(1);
+    assert_eq!((step.action, step.blocked), (Action::None, Some(failure)));
+}
+
+#[test]
+fn file_given_up_with_a_container_is_put_right_once_that_is_gone() {
+    let file = |path: &str, owner: &str| {
+        let file = File { path: path.into(), owner: owner.into(), ..File::default() };
+        resource("m.conf", resource::Kind::File(file))
+    };
+    let now = [file("/conf", "web"), container("a", |c| c.image = "sha256:2".into())];
+    let mut ledger = applied(&[file("/conf", ""), container("a", |_| ())]);
+    let fields = [(GIVEN_UP_WITH.to_owned(), "m.a".to_owned())].into();
+    let failure = Failure { code: "replacement-failed".into(), fields, ..Failure::default() };
+    for name in ["m.conf", "m.a"] {
+        ledger.given_up.insert(name.into(), (this(), failure.clone()));
+    }
+    let actions = |observed: &[(&str, Observed)]| {
+        let steps = planned(&now, &ledger, observed);
+        steps.iter().map(|step| step.action).collect::<Vec<_>>()
+    };
+    assert_eq!(actions(&[]), [Action::None, Action::None]);
+    assert_eq!(actions(&[("m.a", drift(&["stopped"]))]), [Action::None, Action::Change]);
+    assert_eq!(actions(&[("m.a", drift(&["gone"]))]), [Action::Change, Action::Recreate]);
+}
+
+#[test]
 fn what_is_no_longer_declared_goes_in_the_reverse_of_its_last_places() {
     let resources = [network(), container("a", |_| ()), container("b", |_| ())];
     let mut ledger = applied(&resources);

@@ -184,20 +184,42 @@ async fn failed_replacement_is_not_tried_again_for_the_same_declaration() {
 #[tokio::test]
 async fn what_serves_in_place_of_a_failed_replacement_is_still_looked_after() {
     let (mut bench, image) = (Bench::new().unwrap(), images::id(images::WORKLOAD).unwrap());
-    bench.apply(&with_file(&bench, &image, "one", |_| ())).await.unwrap();
-    let broken = with_file(&bench, &image, "two", |c| variable(c, "LAB_MODE", "exit"));
+    let lan = bench.name("lan");
+    let on_lan = |bench: &Bench, content: &str, mode: &str| {
+        let all = with_file(bench, &image, content, |c| {
+            c.networks = vec![NetworkAttachment { name: bench.name("lan"), ..NetworkAttachment::default() }];
+            variable(c, "LAB_MODE", mode);
+        });
+        [vec![("m.lan", Kind::Network(Network { name: bench.name("lan") }))], all.to_vec()].concat()
+    };
+    let [one, broken] = [("one", "serve"), ("two", "exit")].map(|(content, mode)| on_lan(&bench, content, mode));
+    bench.apply(&one).await.unwrap();
     bench.apply(&broken).await.unwrap();
     let serving = bench.seen("app").await.unwrap();
-    for _ in 0..2 {
-        bench.docker.stop(&serving.id, std::time::Duration::from_secs(5)).await.unwrap();
-        let look = bench.look(Depth::Cheap).await.unwrap().unwrap();
+    let looked_after = async |bench: &Bench, depth, lost: &str| {
+        let look = bench.look(depth).await.unwrap().unwrap();
         let result = look.results.iter().find(|result| result.resource == "m.app").unwrap();
-        assert_eq!((result.outcome(), result.reasons[0].subject.as_str()), (Outcome::Failed, "stopped"), "{look:?}");
+        assert_eq!((result.outcome(), result.reasons[0].subject.as_str()), (Outcome::Failed, lost), "{look:?}");
         assert!(result.failure.as_ref().unwrap().previous_restored, "{look:?}");
         let seen = bench.seen("app").await.unwrap();
         assert_eq!((&seen.id, seen.condition), (&serving.id, Condition::Running), "the old one, and it alone");
         assert_eq!(std::fs::read(bench.path("conf")).unwrap(), b"one");
+        seen
+    };
+    for _ in 0..2 {
+        bench.docker.stop(&serving.id, std::time::Duration::from_secs(5)).await.unwrap();
+        looked_after(&bench, Depth::Cheap, "stopped").await;
     }
+    // The network it is on is lost, and made again.
+    docker(&["network", "disconnect", "-f", &lan, &serving.id]).unwrap();
+    docker(&["network", "rm", &lan]).unwrap();
+    let seen = looked_after(&bench, Depth::Full, "altered").await;
+    let made = bench.docker.networks(&lan).await.unwrap();
+    assert_eq!(seen.networks.get(&lan), made.first().map(|made| &made.id), "{made:?}");
+    assert_ne!(serving.networks[&lan], made[0].id);
+    // And it is joined again to one that somebody took it off.
+    docker(&["network", "disconnect", &lan, &serving.id]).unwrap();
+    assert_eq!(looked_after(&bench, Depth::Full, "altered").await.networks, seen.networks);
 }
 
 #[tokio::test]

@@ -97,8 +97,14 @@ fn put_secret(out: &mut BTreeMap<String, Vec<u8>>, name: impl Into<String>, seal
 /// `environment/NAME`.
 #[must_use]
 pub fn fields(resource: &Resource) -> BTreeMap<String, Vec<u8>> {
+    fields_of(&resource.body)
+}
+
+/// The same of what a resource is, whatever it is called.
+#[must_use]
+pub fn fields_of(body: &resource::Kind) -> BTreeMap<String, Vec<u8>> {
     let mut out = BTreeMap::new();
-    match &resource.body {
+    match body {
         resource::Kind::File(file) => {
             alone!(File, file, &mut out, [path, owner, group]);
             put(&mut out, "mode", &File { mode: Some(crate::resources::file::mode(file)), ..File::default() });

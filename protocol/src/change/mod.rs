@@ -14,7 +14,7 @@ use crate::resources::{Kind, Resource};
 use crate::wire::declaration::resource;
 use crate::wire::event::{Action, Reason, ReasonCode};
 
-pub use fields::{FIELDS, Part, content, fields, whole};
+pub use fields::{FIELDS, Part, content, fields, fields_of, whole};
 pub use plan::{Step, plan, wanted};
 
 /// What is known, or wanted, of one resource. `D` is what values are compared by: the values themselves on the

@@ -1,6 +1,8 @@
 //! `container`: one that stays up, replaced without ever being worse off.
 
 mod definition;
+mod drift;
+mod given_up;
 mod health;
 mod masked;
 mod matching;
@@ -19,7 +21,7 @@ use super::applier::{Applier, Done, Gone, Job, Tools, record};
 use super::bounds;
 use super::failure::{self, FailureCode, With as _, failure};
 use crate::host::docker::{Condition, Credential, RuntimeError, Seen};
-use crate::host::files::{self, FileType};
+use crate::host::files;
 use crate::ledger::projections::resources::ALGORITHM;
 use crate::planner::Drift;
 
@@ -45,10 +47,11 @@ impl Applier for Containers<'_> {
         let Some(seen) = self.tools.docker.container(&record.runtime_id).await.map_err(runtime)? else {
             return Ok(vec![Drift::Word("gone")]);
         };
-        if seen.name != record.target || altered(declared, &seen) {
-            return Ok(vec![Drift::Word("altered")]);
+        let unchanged = self.unchanged(declared, record);
+        let mut drift: Vec<_> = self.lost_network(declared, record, &seen).await?.into_iter().collect();
+        if seen.name != record.target || unchanged.is_altered(&seen) {
+            drift.push(Drift::Word("altered"));
         }
-        let mut drift: Vec<_> = self.lost_network(declared, &seen).await?.into_iter().collect();
         match seen.condition {
             Condition::Stopped => drift.push(Drift::Word("stopped")),
             Condition::Restarting if drift.is_empty() => {
@@ -59,7 +62,7 @@ impl Applier for Containers<'_> {
             Condition::Unhealthy if drift.is_empty() => return Err(failure(FailureCode::Unhealthy)),
             Condition::Running | Condition::Starting | Condition::Restarting | Condition::Unhealthy => {}
         }
-        drift.extend(replaced_inputs(declared, &seen).into_iter().map(Drift::Input));
+        drift.extend(unchanged.replaced_inputs(&seen).into_iter().map(Drift::Input));
         Ok(drift)
     }
 
@@ -84,9 +87,7 @@ impl Applier for Containers<'_> {
         match (&standing, job.action) {
             (Some(standing), Action::Reload) => self.reload(job, standing).await,
             // Bound to a container that is gone meanwhile, it could not be started.
-            (Some(standing), Action::Change)
-                if self.lost_network(job.declared, standing).await? != Some(Drift::Followed) =>
-            {
+            (Some(standing), Action::Change) if !self.follows_another(job, standing).await? => {
                 self.restart(job, standing).await
             }
             (
@@ -114,18 +115,9 @@ impl Applier for Containers<'_> {
 }
 
 impl Containers<'_> {
-    /// How a container no longer shares the network of the one it follows, where that one is there.
-    pub(super) async fn lost_network(&self, declared: &Container, seen: &Seen) -> Result<Option<Drift>, Failure> {
-        if declared.network_of.is_empty() {
-            return Ok(None);
-        }
-        let followed = self.tools.docker.container(&declared.network_of).await.map_err(runtime)?;
-        Ok(match followed {
-            Some(followed) if followed.id != seen.followed => Some(Drift::Followed),
-            // Started before the container whose network it shares, it holds a network that is gone.
-            Some(followed) if seen.started_before(&followed) => Some(Drift::Word("network")),
-            Some(_) | None => None,
-        })
+    async fn follows_another(&self, job: &Job<'_, Container>, standing: &Seen) -> Result<bool, Failure> {
+        let Some(known) = job.known else { return Ok(false) };
+        Ok(self.lost_network(job.declared, known, standing).await? == Some(Drift::Followed))
     }
 
     /// What says that a container is the one declared: a keyed digest over its fields and what it takes in.
@@ -282,35 +274,6 @@ impl Containers<'_> {
 /// Whether it is the one that a record speaks of.
 fn is_recorded(job: &Job<'_, Container>, seen: &Seen) -> bool {
     job.known.is_some_and(|known| known.runtime_id == seen.id)
-}
-
-/// Whether what the runtime can alter on a container that exists has been altered.
-fn altered(declared: &Container, seen: &Seen) -> bool {
-    let signed = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
-    let limits =
-        (declared.memory.map_or(0, signed), declared.milli_cpus.map_or(0, signed), declared.pids.map_or(0, i64::from));
-    let joined = declared.networks.iter().all(|network| seen.networks.contains_key(&network.name));
-    limits != seen.limits || !joined || seen.networks.len() > declared.networks.len().max(1)
-}
-
-/// Files bound into a running container whose place another file has taken since: it reads the old one.
-fn replaced_inputs(declared: &Container, seen: &Seen) -> Vec<String> {
-    let bound = declared.mounts.iter().filter_map(|mount| match &mount.source {
-        Some(Source::Bind(source)) => Some((source, &mount.target)),
-        Some(Source::Volume(_) | Source::Tmpfs(_)) | None => None,
-    });
-    bound
-        .filter(|(source, target)| {
-            let inside = format!("/proc/{}/root{target}", seen.pid);
-            // What cannot be looked into tells nothing.
-            let (Ok(Some(here)), Ok(Some(there))) = (files::look(Path::new(source)), files::look(Path::new(&inside)))
-            else {
-                return false;
-            };
-            here.file_type == FileType::File && there.file_type == FileType::File && here.inode != there.inode
-        })
-        .map(|(source, _)| source.clone())
-        .collect()
 }
 
 /// How long a container is given to stop by itself.

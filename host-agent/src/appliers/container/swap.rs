@@ -8,11 +8,11 @@ use std::path::Path;
 
 use bollard::models::ContainerCreateBody;
 use replicator_protocol::wire::declaration::Container;
-use replicator_protocol::wire::event::{Failure, Record};
+use replicator_protocol::wire::event::Failure;
 use tokio::time::Instant;
 
 use super::definition::{definition, endpoint};
-use super::{Containers, own_grace, runtime, stop_grace, volumes};
+use super::{Containers, runtime, stop_grace, volumes};
 use crate::appliers::applier::{Done, Job};
 use crate::appliers::bounds;
 use crate::appliers::failure::{self, FailureCode, With as _, failure};
@@ -88,24 +88,6 @@ impl Containers<'_> {
             return Err(self.roll_back(job, &id, old, failure).await);
         }
         self.prove(job, &id, old).await
-    }
-
-    /// Starts the one again that serves in place of one that was `given_up`; what is declared is as failed as before.
-    pub(in crate::appliers) async fn start_again(&self, record: &Record, given_up: &Failure) -> Done {
-        let docker = &self.tools.docker;
-        let started = async {
-            let seen = docker.container(&record.runtime_id).await.map_err(runtime)?;
-            let grace = seen.map_or(bounds::STOP, |seen| own_grace(&seen));
-            docker.stop(&record.runtime_id, grace).await.map_err(runtime)?;
-            docker.start(&record.runtime_id).await.map_err(runtime)?;
-            self.await_running(&record.runtime_id).await
-        };
-        let started: Result<bool, Failure> = started.await;
-        let failure = match started {
-            Ok(restored) => Failure { previous_restored: restored, ..given_up.clone() },
-            Err(second) => Failure { previous_restored: false, ..given_up.clone() }.with("roll_back", second.code),
-        };
-        Done { failure: Some(failure), ..Done::well(record.clone()) }
     }
 
     /// Everything that can be refused while the old one still serves.
@@ -237,7 +219,7 @@ impl Containers<'_> {
     }
 
     /// Whether a container that served before runs again; its own check is of the definition it was made from.
-    async fn await_running(&self, id: &str) -> Result<bool, Failure> {
+    pub(super) async fn await_running(&self, id: &str) -> Result<bool, Failure> {
         let deadline = Instant::now() + bounds::HEALTH_LEAST;
         loop {
             let seen = self.tools.docker.container(id).await.map_err(runtime)?;

@@ -26,8 +26,6 @@ use crate::ledger::projections::resources::Resources;
 use crate::planner::{Drift, Observed};
 use crate::policy::Policy;
 
-/// Domain of the digests of declared values.
-const FACTS: &str = "facts";
 /// Domain of the digests of files that no resource declares.
 const ON_DISK: &str = "on-disk";
 
@@ -41,7 +39,7 @@ pub(super) struct Wanted {
 
 /// Completes what is declared with what only this machine holds.
 pub(super) fn wanted(tools: &Tools, resources: &[Resource]) -> Wanted {
-    let mut facts = change::wanted(resources, |bytes| tools.digest(FACTS, bytes));
+    let mut facts = change::wanted(resources, |bytes| tools.declared(bytes));
     let mut unreadable = BTreeMap::new();
     for (resource, facts) in resources.iter().zip(&mut facts) {
         for path in change::inputs(resource) {
@@ -172,7 +170,7 @@ async fn cheaply(
         && let Some(seen) =
             tools.docker.container(&record.runtime_id).await.map_err(|error| failure::runtime(&error))?
     {
-        drift.extend(Containers { tools }.lost_network(declared, &seen).await?);
+        drift.extend(Containers { tools }.lost_network(declared, record, &seen).await?);
     }
     Ok(drift)
 }

@@ -24,7 +24,7 @@ use super::super::network::Networks;
 use super::super::order;
 use super::{Walk, result};
 use crate::daemon::ApplyError;
-use crate::ledger::projections::resources::INTERRUPTED;
+use crate::ledger::projections::resources::{GIVEN_UP_WITH, INTERRUPTED};
 use crate::planner::Drift;
 
 /// What has become of each declared resource so far.
@@ -195,7 +195,9 @@ impl Walk<'_> {
             resource::Kind::Container(declared) => {
                 let step = &self.plan[at];
                 match (&step.given_up, self.ledger.applied.get(&step.id.to_string())) {
-                    (Some(failure), Some(known)) => Ok(Containers { tools }.start_again(&known.record, failure).await),
+                    (Some(failure), Some(known)) => {
+                        Ok(Containers { tools }.put_right(declared, &known.record, failure).await)
+                    }
                     (Some(_) | None, _) => self.with_job(at, declared, Containers { tools }).await,
                 }
             }
@@ -289,7 +291,7 @@ impl Walk<'_> {
             if !matches!(self.tools.previous_is_back(Path::new(&before.target)), Ok(true)) {
                 continue;
             }
-            let mut why = failure(FailureCode::ReplacementFailed).with("container", this);
+            let mut why = failure(FailureCode::ReplacementFailed).with(GIVEN_UP_WITH, this);
             why.previous_restored = true;
             if let Some(interrupted) = because.fields.get(INTERRUPTED) {
                 why = why.with(INTERRUPTED, interrupted);

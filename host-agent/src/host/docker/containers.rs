@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bollard::models::{
     ContainerCreateBody, ContainerInspectResponse, ContainerStateStatusEnum, ContainerSummaryStateEnum,
-    EndpointSettings, HealthStatusEnum, NetworkConnectRequest,
+    ContainerUpdateBody, EndpointSettings, HealthStatusEnum, NetworkConnectRequest, NetworkDisconnectRequest,
 };
 use bollard::query_parameters::{
     CreateContainerOptionsBuilder, InspectContainerOptions, KillContainerOptionsBuilder, ListContainersOptionsBuilder,
@@ -209,7 +209,7 @@ impl Docker {
         Ok(self.effect(Effect::ContainerCreate, CHANGE, made).await?.id)
     }
 
-    /// Joins a stopped container to one more network.
+    /// Joins a container, running or not, to one more network.
     ///
     /// # Errors
     ///
@@ -218,6 +218,36 @@ impl Docker {
         let request = NetworkConnectRequest { container: id.to_owned(), endpoint_config: Some(endpoint) };
         let joined = self.client()?.connect_network(network, request);
         self.bounded("network.connect", CHANGE, joined).await
+    }
+
+    /// Takes a container, running or not, off a network; one that is not on it is no error.
+    ///
+    /// # Errors
+    ///
+    /// [`RuntimeError`].
+    pub async fn leave(&self, id: &str, network: &str) -> Result<(), RuntimeError> {
+        let request = NetworkDisconnectRequest { container: id.to_owned(), force: None };
+        let left = self.client()?.disconnect_network(network, request);
+        found(self.bounded("network.disconnect", CHANGE, left).await).map(drop)
+    }
+
+    /// Sets the limits of a container, running or not: memory in bytes, thousandths of a processor, number of
+    /// processes. 0 leaves one as it is: the runtime lifts none.
+    ///
+    /// # Errors
+    ///
+    /// [`RuntimeError`].
+    pub async fn limit(&self, id: &str, (memory, cpus, pids): (i64, i64, i64)) -> Result<(), RuntimeError> {
+        let given = |limit: i64| (limit > 0).then_some(limit);
+        let body = ContainerUpdateBody {
+            memory: given(memory),
+            // As the runtime itself makes it for one of this memory.
+            memory_swap: given(memory).map(|memory| memory.saturating_mul(2)),
+            nano_cpus: given(cpus).map(|cpus| cpus.saturating_mul(1_000_000)),
+            pids_limit: given(pids),
+            ..ContainerUpdateBody::default()
+        };
+        self.bounded("container.update", CHANGE, self.client()?.update_container(id, body)).await
     }
 
     /// Starts a container; one that runs already is no error.

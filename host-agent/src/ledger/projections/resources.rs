@@ -14,6 +14,9 @@ use replicator_protocol::wire::event::{
 /// not tried again for the same declaration.
 pub const INTERRUPTED: &str = "interrupted";
 
+/// A field of failures of files that were put back with a container: its name.
+pub const GIVEN_UP_WITH: &str = "container";
+
 /// Before the name of a resource in `dependencies` of a record: its change makes the container anew.
 pub const RESTART_ON: &str = "restart/";
 /// Likewise: its change has the container read its files again.
