@@ -317,21 +317,24 @@ async fn store_whose_mending_was_cut_off_is_mended_at_the_next_start() {
         assert_eq!(stored(&database), [1, 2, 3], "after cut {nth}");
     }
 
-    // A damaged one in its place: what lay beside the one before goes aside, and then that one.
+    // A damaged one in its place: what is still open is written, what lay beside it removed, the damaged one put aside.
     let spoilt = bed.broker.home.root().join("spoilt");
-    for nth in 1..=3 {
-        let (serves, mut serve) = start(format!("{}#{nth}", Effect::StoreAside.as_str())).await;
+    let cuts = [(Effect::StoreAside, 1), (Effect::StoreAgain, 4)];
+    let cuts = cuts.into_iter().flat_map(|(effect, times)| (1..=times).map(move |nth| (effect, nth)));
+    for (effect, nth) in cuts {
+        let cut = format!("{}#{nth}", effect.as_str());
+        let (serves, mut serve) = start(cut.clone()).await;
         assert!(serves, "the damage is what it mends");
         std::fs::write(&spoilt, "this is no database".repeat(400)).unwrap();
         std::fs::rename(&spoilt, &database).unwrap();
         serve.ended().await;
         let (serves, _serve) = start(String::new()).await;
-        assert!(serves, "after cut {nth}: {}", std::fs::read_to_string(&said).unwrap());
-        assert_eq!(stored(&database), [0; 0], "after cut {nth}");
+        assert!(serves, "after {cut}: {}", std::fs::read_to_string(&said).unwrap());
+        assert_eq!(stored(&database), [1, 2, 3], "after {cut}");
     }
     let beside = std::fs::read_dir(database.parent().unwrap()).unwrap().flatten();
     let damaged = beside.filter(|entry| entry.file_name().to_string_lossy().contains(".damaged-"));
-    assert_eq!(damaged.filter(|entry| entry.path().join("events.db").exists()).count(), 3, "none is written over");
+    assert_eq!(damaged.filter(|entry| entry.path().join("events.db").exists()).count(), 5, "none is written over");
 
     // And it goes on from there, as do the answers folded from it.
     let (_, mut serve) = start(String::new()).await;

@@ -53,6 +53,13 @@ pub enum Mended {
         /// What there was of it.
         what: String,
     },
+    /// A damaged file lay in its place; that lies there now, and it was written again with all it held.
+    PutBack {
+        /// Where.
+        aside: PathBuf,
+        /// What was wrong with that file.
+        what: String,
+    },
     /// Somebody removed it; it was written again with all it held.
     WrittenAgain,
     /// Somebody put another in its place; that one is in use now.
@@ -71,6 +78,12 @@ impl std::fmt::Display for Mended {
             Self::Lost { what } => write!(
                 out,
                 "what hosts reported is gone: {what}; a new store has begun, and hosts send again what they hold"
+            ),
+            Self::PutBack { aside, what } => write!(
+                out,
+                "somebody put a damaged file ({what}) in the place of what hosts reported; that lies in `{}` now, and \
+                 what hosts reported was written again whole",
+                aside.display()
             ),
             Self::WrittenAgain => out.write_str("somebody removed what hosts reported; it was written again whole"),
             Self::Replaced => out.write_str(
@@ -156,16 +169,25 @@ fn events_hold(opened: &Opened, path: &Path) -> Result<(), StoreError> {
 }
 
 /// As [`open`], and all of it is read: what is no sound database is put aside, and a new one begins. Where there is none,
-/// a copy that was whole but not yet in its place is taken.
+/// or no sound one, a copy that was whole but not yet in its place is taken; beside a sound one it goes out of the way.
 fn open_sound(path: &Path, now: u64) -> Result<(Opened, Option<Mended>), StoreError> {
     let found = if number(path).is_none() { take_up(path)? } else { None };
     let sound = not_empty(path).and_then(|()| open(path)).and_then(|opened| check(&opened, path).map(|()| opened));
     match sound {
         Err(StoreError::Damaged { what, .. }) => {
             let aside = put_aside(path, now)?;
-            Ok((open(path)?, Some(Mended::PutAside { aside, what })))
+            let mended = match take_up(path)? {
+                Some(Mended::WrittenAgain) => Mended::PutBack { aside, what },
+                _ => Mended::PutAside { aside, what },
+            };
+            Ok((open(path)?, Some(mended)))
         }
-        sound => Ok((sound?, found)),
+        sound => {
+            let opened = sound?;
+            // It would be taken for the newest where this one is removed later.
+            leave(path, &COPY)?;
+            Ok((opened, found))
+        }
     }
 }
 
@@ -177,7 +199,7 @@ fn not_empty(path: &Path) -> Result<(), StoreError> {
     }
 }
 
-/// Where `path` is absent: puts a copy that [`write_again`] had not yet put in its place there, if it is whole. Says what
+/// Where `path` is absent: puts a copy that [`look`] had not yet put in its place there, if it is whole. Says what
 /// there was of the database.
 fn take_up(path: &Path) -> Result<Option<Mended>, StoreError> {
     private_folder(folder_of(path))?;
@@ -207,8 +229,9 @@ impl Store {
     }
 
     /// Looks whether the file is still the one that was opened. One that was removed is written again with all that this
-    /// process still holds open of it; another one in its place is read whole and used, or put aside where it is
-    /// damaged. `now` is in milliseconds since the Unix epoch.
+    /// process still holds open of it. Another one in its place is read whole and used, and what this process holds of
+    /// the one before goes out of the way; where it is damaged it is put aside, and the one before is written again.
+    /// `now` is in milliseconds since the Unix epoch.
     ///
     /// # Errors
     ///
@@ -244,37 +267,50 @@ fn look(opened: &mut Opened, path: &Path, now: u64) -> Result<Option<Mended>, St
     if found.is_some() && found == opened.file {
         return Ok(None);
     }
-    let (fresh, mended) = if found.is_some() {
-        // What lay beside the one before would be played into this one; what came with it stays.
-        let ours = BESIDE.into_iter().zip(opened.beside);
-        let ours = ours.filter(|(end, before)| before.is_some() && *before == number(&with(path, end)));
-        leave(path, &ours.map(|(end, _)| end).collect::<Vec<_>>())?;
-        let (fresh, mended) = open_sound(path, now)?;
-        (fresh, mended.unwrap_or(Mended::Replaced))
-    } else {
-        match write_again(opened, path) {
-            Ok(()) => (open(path)?, Mended::WrittenAgain),
-            // Nothing is left of it that could be put aside.
-            Err(StoreError::Damaged { what, .. }) => (open(path)?, Mended::Lost { what }),
-            Err(error) => return Err(error),
+    // First: it may be all there is of what hosts have dropped.
+    let copied = match write_copy(opened, path) {
+        Err(StoreError::Damaged { what, .. }) => Err(what),
+        copied => Ok(copied?),
+    };
+    let (fresh, mended) = match (found, copied) {
+        (Some(_), copied) => {
+            // What lay beside the one before would be played into this one; what came with it stays.
+            let ours = BESIDE.into_iter().zip(opened.beside);
+            let ours = ours.filter(|(end, before)| before.is_some() && *before == number(&with(path, end)));
+            let ours: Vec<_> = ours.map(|(end, _)| end).collect();
+            match copied {
+                Ok(()) => remove(path, &ours)?,
+                Err(_) => drop(leave(path, &ours)?),
+            }
+            let (fresh, mended) = open_sound(path, now)?;
+            (fresh, mended.unwrap_or(Mended::Replaced))
         }
+        (None, Ok(())) => {
+            // What lies beside a removed database belongs to none, and would be taken for the new one's.
+            remove(path, &BESIDE)?;
+            place(&copy_of(path), path)?;
+            (open(path)?, Mended::WrittenAgain)
+        }
+        // Nothing is left of it that could be put aside.
+        (None, Err(what)) => (open(path)?, Mended::Lost { what }),
     };
     *opened = fresh;
     Ok(Some(mended))
 }
 
-/// Writes what `opened` holds to `path`, where nothing lies.
-fn write_again(opened: &Opened, path: &Path) -> Result<(), StoreError> {
+/// Writes what `opened` holds beside `path`; after an error nothing of it lies there.
+fn write_copy(opened: &Opened, path: &Path) -> Result<(), StoreError> {
     private_folder(folder_of(path))?;
     let copy = copy_of(path);
     // One that was begun before: this process holds all of it still.
     remove(path, &COPY)?;
     let written = opened.connection.execute("VACUUM INTO ?", [copy.to_string_lossy()]);
-    written.map_err(|source| StoreError::of("write", path, source))?;
+    if let Err(source) = written {
+        remove(path, &COPY)?;
+        return Err(StoreError::of("write", path, source));
+    }
     point::behind(Effect::StoreAgain);
-    // What lies beside a removed database belongs to none, and would be taken for the new one's.
-    remove(path, &BESIDE)?;
-    place(&copy, path)
+    Ok(())
 }
 
 #[cfg(test)]

@@ -118,23 +118,60 @@ fn store_that_was_put_in_its_place_is_used_from_then_on_without_the_log_of_the_o
     std::fs::rename(&backup, &path).unwrap();
     assert_eq!(store.look(8).unwrap(), Some(Mended::Replaced));
     assert_eq!(numbers(&store), [1, 2], "what lay beside the one before is not played into it");
-    let left = ["events.db-shm".to_owned(), "events.db-wal".to_owned()].to_vec();
-    assert_eq!(put_aside_so_far(&path), [("events.db.left.0".to_owned(), left)]);
+    assert_eq!(put_aside_so_far(&path), [("events.db.left.0".to_owned(), vec!["events.db.new".to_owned()])]);
+    let before = Store::read_only(&path.with_file_name("events.db.left.0/events.db.new")).unwrap();
+    assert_eq!(numbers(&before), [1, 2, 3, 4, 5], "the one before is not lost");
     say(&store, 3);
     assert_eq!(store.look(8).unwrap(), None);
     assert_eq!(numbers(&Store::read_only(&path).unwrap()), [1, 2, 3]);
 }
 
 #[test]
-fn damaged_file_in_the_place_of_a_store_in_use_is_put_aside() {
-    let (_folder, path, store, backup) = one_in_use_and_another(5);
+fn damaged_file_in_the_place_of_a_store_in_use_is_put_aside_and_the_store_is_written_again() {
+    for damaged in [String::new(), "this is no database".repeat(400)] {
+        let (_folder, path, store, backup) = one_in_use_and_another(5);
+        std::fs::write(&backup, &damaged).unwrap();
+        std::fs::rename(&backup, &path).unwrap();
+        let mended = store.look(8).unwrap();
+        let Some(Mended::PutBack { aside, .. }) = mended else { panic!("{mended:?}") };
+        assert_eq!(std::fs::read_to_string(aside.join("events.db")).unwrap(), damaged);
+        assert_eq!(store.look(8).unwrap(), None);
+        assert_eq!(numbers(&store), [1, 2, 3, 4, 5]);
+        say(&store, 6);
+        assert_eq!(numbers(&Store::read_only(&path).unwrap()), [1, 2, 3, 4, 5, 6]);
+    }
+}
+
+#[test]
+fn damaged_file_in_the_place_of_a_damaged_store_begins_a_new_one() {
+    let (_folder, path, store, backup) = one_in_use_and_another(40);
+    spoil(&path);
     std::fs::write(&backup, "this is no database".repeat(400)).unwrap();
     std::fs::rename(&backup, &path).unwrap();
     assert!(matches!(store.look(8).unwrap(), Some(Mended::PutAside { .. })));
-    assert_eq!(store.look(8).unwrap(), None);
-    assert_eq!(numbers(&store), [0; 0]);
-    say(&store, 5);
-    assert_eq!(numbers(&Store::read_only(&path).unwrap()), [1, 2, 3, 4, 5]);
+    assert_eq!((store.look(8).unwrap(), numbers(&store)), (None, Vec::new()));
+}
+
+#[test]
+fn copy_that_was_not_put_in_its_place_goes_out_of_the_way_of_a_sound_store_and_replaces_a_damaged_one() {
+    for is_damaged in [false, true] {
+        let (_folder, path) = at();
+        say(&Store::open(&path).unwrap(), 3);
+        std::fs::copy(&path, copy_of(&path)).unwrap();
+        if is_damaged {
+            std::fs::write(&path, "this is no database".repeat(400)).unwrap();
+        } else {
+            say(&Store::open(&path).unwrap(), 5);
+        }
+        let (store, mended) = Store::open_sound(&path, 9).unwrap();
+        assert_eq!(matches!(mended, Some(Mended::PutBack { .. })), is_damaged, "{mended:?}");
+        assert_eq!(numbers(&store).len(), if is_damaged { 3 } else { 5 });
+        assert_eq!(number(&copy_of(&path)), None);
+        if !is_damaged {
+            let left = vec!["events.db.new".to_owned()];
+            assert_eq!(put_aside_so_far(&path), [("events.db.left.0".to_owned(), left)]);
+        }
+    }
 }
 
 #[test]
