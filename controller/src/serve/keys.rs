@@ -51,16 +51,26 @@ impl Keys {
         read.unknown.is_none().then(|| Arc::clone(&read.collect))
     }
 
-    /// Reads them again: whoever is trusted no more is so without a restart. What cannot be read stays as it was. A key
-    /// that the keyring in force does not know takes the place of none that it knows.
+    /// Reads them again: whoever is trusted no more is so without a restart. What cannot be read stays as it was, and an
+    /// earlier keyring takes the place of no later one: it trusts whom that one revoked. A key that the keyring in force
+    /// does not know takes the place of none that it knows.
     pub(super) fn reload(&self, now: u64) {
         let (keyrings, key) = (Keyrings::load(&self.folder), signing::load(&self.folder, Signer::Collect));
         let mut read = self.read.write().unwrap_or_else(PoisonError::into_inner);
         match keyrings {
-            Ok(keyrings) if keyrings.current.version() == read.keyrings.current.version() => {}
             Ok(keyrings) => {
-                tracing::info!(version = keyrings.current.version(), "a later keyring is in force");
-                read.keyrings = Arc::new(keyrings);
+                let (found, in_force) = (keyrings.current.version(), read.keyrings.current.version());
+                if found > in_force {
+                    tracing::info!(version = found, "a later keyring is in force");
+                    read.keyrings = Arc::new(keyrings);
+                } else if found < in_force {
+                    tracing::error!(
+                        version = found,
+                        in_force,
+                        "the last keyring in the fleet's folder is an earlier one; the later stays in force until the \
+                         next start: put it back"
+                    );
+                }
             }
             Err(error) => {
                 tracing::warn!(error = %chain_of(&error), "the keyrings cannot be read; those before stay in force");
@@ -110,6 +120,15 @@ mod tests {
     use crate::home::Home;
     use crate::keys::broker::{Transport, Wanted, init};
 
+    fn fleet() -> (tempfile::TempDir, FleetFolder) {
+        let folder = tempfile::tempdir().unwrap();
+        let home = Home::at(folder.path().join("home")).unwrap();
+        let (listen, transport) = ("127.0.0.1:4222".parse().unwrap(), Transport::InsecureLoopback);
+        let wanted = Wanted { fleet: "lab".parse().unwrap(), listen, transport };
+        let fleet = init(&home, &wanted, Duration::from_secs(9)).unwrap();
+        (folder, fleet)
+    }
+
     /// Puts a second keyring there, which names `key` alone for receipts.
     fn second_keyring(fleet: &FleetFolder, key: &SigningKey) {
         let first = Keyrings::load(fleet).unwrap().envelopes.remove(0);
@@ -125,12 +144,21 @@ mod tests {
     }
 
     #[test]
+    fn earlier_keyring_takes_the_place_of_no_later_one() {
+        let (_folder, fleet) = fleet();
+        let keys = Keys::load(&fleet, 0).unwrap();
+        second_keyring(&fleet, &SigningKey::from_bytes(&[2; 32]));
+        keys.reload(0);
+        assert_eq!(keys.keyrings().current.version(), 2, "the control");
+        std::fs::remove_file(fleet.root().join("keyrings/keyring.2")).unwrap();
+        assert_eq!(Keyrings::load(&fleet).unwrap().current.version(), 1, "the control");
+        keys.reload(0);
+        assert_eq!(keys.keyrings().current.version(), 2);
+    }
+
+    #[test]
     fn key_of_the_receipts_follows_the_keyring_in_force_and_one_it_does_not_know_signs_nothing() {
-        let folder = tempfile::tempdir().unwrap();
-        let home = Home::at(folder.path().join("home")).unwrap();
-        let (listen, transport) = ("127.0.0.1:4222".parse().unwrap(), Transport::InsecureLoopback);
-        let wanted = Wanted { fleet: "lab".parse().unwrap(), listen, transport };
-        let fleet = init(&home, &wanted, Duration::from_secs(9)).unwrap();
+        let (_folder, fleet) = fleet();
         let keys = Keys::load(&fleet, 0).unwrap();
         let signs_with = || {
             keys.reload(0);
