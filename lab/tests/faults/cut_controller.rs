@@ -245,6 +245,7 @@ async fn collector_that_was_cut_off_stores_and_receipts_all_of_it_once() {
     let points = [
         (Effect::FolderMake, 1),
         (Effect::StoreOpen, 3),
+        (Effect::FileReplace, 1),
         (Effect::StreamMake, 4),
         (Effect::FillKeep, 1),
         (Effect::MessagePublish, 2),

@@ -44,6 +44,14 @@ pub enum StoreError {
         /// The place of the event.
         position: u64,
     },
+    /// It could not be noted which database the log belongs to.
+    #[error("cannot write `{}`", path.display())]
+    Note {
+        /// The note.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
     /// It could not be put aside.
     #[error("cannot put `{}` aside", path.display())]
     Aside {
@@ -60,13 +68,13 @@ impl StoreError {
         match self {
             Self::Folder(error) => error.hint(),
             Self::Absent { .. } => "collect with `replicator serve`; it is made there".into(),
-            Self::Sqlite { path, .. } | Self::Aside { path, .. } => {
+            Self::Sqlite { path, .. } | Self::Note { path, .. } | Self::Aside { path, .. } => {
                 format!("check who owns `{}` and whether the disk is full", path.display())
             }
             Self::Newer { .. } => "use the `replicator` that collected it, or a later one".into(),
             Self::Damaged { path, .. } => format!(
-                "restore `{}` from a backup, or start `replicator serve` again: it puts it aside, and hosts send again \
-                 what they hold",
+                "restore `{0}` from a backup: stop `replicator serve`, remove `{0}-wal` and `{0}-shm`, and rename the \
+                 backup to it; or start `replicator serve` again: it puts it aside, and hosts send again what they hold",
                 path.display()
             ),
         }

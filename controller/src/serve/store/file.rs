@@ -12,6 +12,7 @@ use crate::home::private_folder;
 use crate::point::{self, Effect};
 
 mod moves;
+mod note;
 
 use moves::{FileNumber, copy_of, folder_of, leave, number, place, put_aside, remove, with};
 
@@ -116,6 +117,7 @@ pub(super) fn open(path: &Path) -> Result<Opened, StoreError> {
         Ok(())
     };
     prepare().map_err(failed)?;
+    note::write(path)?;
     Ok(Opened::new(connection, path))
 }
 
@@ -169,9 +171,17 @@ fn events_hold(opened: &Opened, path: &Path) -> Result<(), StoreError> {
 }
 
 /// As [`open`], and all of it is read: what is no sound database is put aside, and a new one begins. Where there is none,
-/// or no sound one, a copy that was whole but not yet in its place is taken; beside a sound one it goes out of the way.
+/// or no sound one, a copy that was whole but not yet in its place is taken; beside a sound one it goes out of the way. So
+/// does the log of another database.
 fn open_sound(path: &Path, now: u64) -> Result<(Opened, Option<Mended>), StoreError> {
-    let found = if number(path).is_none() { take_up(path)? } else { None };
+    let found = if number(path).is_none() {
+        take_up(path)?
+    } else if not_empty(path).is_ok() && note::is_of_another(path) {
+        leave(path, &BESIDE)?;
+        Some(Mended::Replaced)
+    } else {
+        None
+    };
     let sound = not_empty(path).and_then(|()| open(path)).and_then(|opened| check(&opened, path).map(|()| opened));
     match sound {
         Err(StoreError::Damaged { what, .. }) => {

@@ -126,6 +126,46 @@ fn store_that_was_put_in_its_place_is_used_from_then_on_without_the_log_of_the_o
     assert_eq!(numbers(&Store::read_only(&path).unwrap()), [1, 2, 3]);
 }
 
+/// Copies the database with what lies beside it to where a process that was killed would have left it.
+fn killed(path: &Path, folder: &Path) -> PathBuf {
+    let left = folder.join("killed/events.db");
+    private_folder(left.parent().unwrap()).unwrap();
+    for end in ["", BESIDE[0], BESIDE[1]] {
+        std::fs::copy(with(path, end), with(&left, end)).unwrap();
+    }
+    left
+}
+
+#[test]
+fn backup_in_the_place_of_a_store_whose_process_was_killed_is_used_without_the_log_of_that_one() {
+    let (folder, path, store, backup) = one_in_use_and_another(5);
+    let left = killed(&path, folder.path());
+    note::write(&left).unwrap();
+    assert_eq!(numbers(&store), [1, 2, 3, 4, 5]);
+    std::fs::rename(&backup, &left).unwrap();
+    let (store, mended) = Store::open_sound(&left, 8).unwrap();
+    assert_eq!((mended, numbers(&store)), (Some(Mended::Replaced), vec![1, 2]));
+    let aside = ["events.db-shm".to_owned(), "events.db-wal".to_owned()].to_vec();
+    assert_eq!(put_aside_so_far(&left), [("events.db.left.0".to_owned(), aside)]);
+}
+
+#[test]
+fn log_of_a_store_whose_process_was_killed_is_played_into_it_wherever_both_are() {
+    let (folder, path, _store, _) = one_in_use_and_another(5);
+    for is_moved in [false, true] {
+        let left = killed(&path, folder.path());
+        if is_moved {
+            // The note names the files both were copied from.
+            std::fs::copy(note::path_of(&path), note::path_of(&left)).unwrap();
+        } else {
+            note::write(&left).unwrap();
+        }
+        let (store, mended) = Store::open_sound(&left, 8).unwrap();
+        assert_eq!((mended, numbers(&store)), (None, vec![1, 2, 3, 4, 5]));
+        drop(store);
+    }
+}
+
 #[test]
 fn damaged_file_in_the_place_of_a_store_in_use_is_put_aside_and_the_store_is_written_again() {
     for damaged in [String::new(), "this is no database".repeat(400)] {
