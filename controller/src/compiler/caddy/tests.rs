@@ -47,10 +47,10 @@ fn sign_in_stands_before_the_service_and_is_left_out_for_an_open_name_alone() {
     let routes = named["handle"][0]["routes"].as_array().unwrap();
     let upstream = |route: &Value| {
         let proxied = handlers(route, "reverse_proxy");
-        proxied.first().map(|handler| handler["dynamic_upstreams"]["name"].as_str().unwrap().to_owned())
+        proxied.first().map(|handler| handler["upstreams"][0]["dial"].as_str().unwrap().to_owned())
     };
     let upstreams: Vec<_> = routes.iter().filter_map(upstream).collect();
-    assert_eq!(upstreams, ["gateway", "{http.regexp.place.alias}"]);
+    assert_eq!(upstreams, ["gateway:8080", "{http.regexp.place.alias}:{http.regexp.place.port}"]);
     assert_eq!(routes[1]["match"], json!([{ "not": [{ "vars": { "{http.regexp.place.how}": ["open"] } }] }]));
     assert_eq!(routes[2]["match"], Value::Null);
 }
@@ -64,11 +64,12 @@ fn file_answers_with_the_digest_of_itself() {
 }
 
 #[test]
-fn dial_is_bounded_names_are_looked_up_each_second_and_requests_are_held() {
+fn dial_is_bounded_looks_the_name_up_itself_and_requests_are_held() {
     let named = named();
     let proxied = handlers(&named, "reverse_proxy");
     let service = proxied.last().unwrap();
     assert_eq!(service["transport"]["dial_timeout"], "300ms");
-    assert_eq!(service["dynamic_upstreams"]["refresh"], "1s");
+    assert_eq!(service["upstreams"][0]["dial"], "{http.regexp.place.alias}:{http.regexp.place.port}");
+    assert!(!named.to_string().contains("dynamic_upstreams"), "{named:#}");
     assert_eq!(service["load_balancing"]["try_duration"], "15s");
 }
