@@ -115,6 +115,8 @@ pub struct Parts<A> {
     pub layout: Layout,
     /// What its operator set.
     pub config: Config,
+    /// Whether a broker that is too old is put up with: for tests.
+    pub allow_old_broker: bool,
     /// Times.
     pub clock: Arc<dyn Clock>,
 }
@@ -125,7 +127,7 @@ pub struct Parts<A> {
 ///
 /// [`StartError`]: nothing of the machine was touched.
 pub async fn run<A: Applier>(parts: Parts<A>) -> Result<(), StartError> {
-    let Parts { applier, heard, membership, keys, trusted, ledger, layout, config, clock } = parts;
+    let Parts { applier, heard, membership, keys, trusted, ledger, layout, config, allow_old_broker, clock } = parts;
     let stop = CancellationToken::new();
     supervision::stop_on_signals(stop.clone()).map_err(StartError::Signals)?;
     let started = AgentStarted { agent_version: env!("CARGO_PKG_VERSION").into(), supervisor: supervisor().into() };
@@ -174,6 +176,7 @@ pub async fn run<A: Applier>(parts: Parts<A>) -> Result<(), StartError> {
         jwt: layout.link_credential(),
         seed: layout.link_seed(),
         clock_fault: record_clock_fault(ledger),
+        allow_old_broker,
     };
     let linking = tokio::spawn(async move {
         if let Err(error) = link::keep(keeper, settings).await {

@@ -3,6 +3,7 @@
 //! Bytes come in, checked values or a [`refusal::Refusal`] go out. Nothing here opens a file, a socket or a
 //! clock, and nothing here prints.
 
+pub mod broker_version;
 pub mod change;
 mod closed_list;
 pub mod declaration;

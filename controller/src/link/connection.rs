@@ -4,6 +4,7 @@ use std::error::Error;
 use std::time::Duration;
 
 use async_nats::{Client, ConnectErrorKind, ConnectOptions, ServerAddr};
+use replicator_protocol::broker_version::{OLDEST, is_too_old};
 use replicator_protocol::enrolment::Broker;
 
 use super::tls;
@@ -16,8 +17,6 @@ use crate::words;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long one answer may take: a broker that syncs every write to a slow disk needs seconds at worst.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
-/// The oldest broker whose streams behave as ours have to: per-subject refusal, and direct gets of batches.
-const OLDEST: (u64, u64) = (2, 12);
 
 /// The broker cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -121,7 +120,7 @@ pub async fn connect(fleet: &FleetFolder, member: Member) -> Result<Client, Link
     };
     let client = options.connect(addresses(&settings)?).await.map_err(|source| failed(&settings, user, source))?;
     let got = client.server_info().version;
-    match (is_old(&got), fleet.allows_old_broker()) {
+    match (is_too_old(&got), fleet.allows_old_broker()) {
         (true, false) => Err(LinkError::TooOld { got }),
         (true, true) => {
             tracing::warn!(got, "the broker is too old for us, and is put up with");
@@ -157,11 +156,6 @@ fn is_of_tls(error: &(dyn Error + 'static)) -> bool {
     error.is::<rustls::Error>() || hidden.is_some_and(|inner| is_of_tls(inner)) || error.source().is_some_and(is_of_tls)
 }
 
-fn is_old(version: &str) -> bool {
-    let mut numbers = version.split('.').map_while(|number| number.parse::<u64>().ok());
-    (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0)) < OLDEST
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -172,14 +166,5 @@ mod tests {
         let connect = |error| std::io::Error::other(std::io::Error::other(error));
         assert!(is_of_tls(&connect(Box::<dyn Error + Send + Sync>::from(wrong))));
         assert!(!is_of_tls(&std::io::Error::from(std::io::ErrorKind::ConnectionRefused)));
-    }
-
-    #[test]
-    fn broker_older_than_the_limits_we_rely_on_is_refused() {
-        for (version, old) in
-            [("2.9.10", true), ("2.11.4", true), ("2.12.0", false), ("2.15.1-RC.1", false), ("", true)]
-        {
-            assert_eq!(is_old(version), old, "{version}");
-        }
     }
 }

@@ -41,7 +41,11 @@ pub(super) enum Command {
         again: bool,
     },
     /// Runs the agent: takes what is declared, applies it, looks after it, and reports.
-    Run,
+    Run {
+        /// Puts up with a broker older than 2.12. For tests: such a broker silently ignores limits we rely on.
+        #[arg(long)]
+        allow_old_broker: bool,
+    },
     /// Shows what this host was told, and what became of each resource.
     Status {
         /// As it was when entry NUMBER was appended.

@@ -45,7 +45,7 @@ fn dispatch(args: &Args) -> Result<(), Failure> {
     let layout = Layout::new(&args.root);
     match &args.command {
         Command::Enrol { stdio: _, again } => enrol::over_stdio(&layout, *again),
-        Command::Run => run::run(&layout),
+        Command::Run { allow_old_broker } => run::run(&layout, *allow_old_broker),
         Command::Status { at } => status::show(&layout, *at, args.output),
         Command::Ledger { command } => match command {
             LedgerCommand::Show { after, limit } => ledger::show(&layout, (*after, *limit), args.output),

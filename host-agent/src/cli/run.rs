@@ -18,7 +18,7 @@ use crate::keys::trusted::Trusted;
 use crate::keys::{Membership, Opener};
 use crate::ledger::{self, Ledger, SharedLedger};
 
-pub(super) fn run(layout: &Layout) -> Result<(), Failure> {
+pub(super) fn run(layout: &Layout, allow_old_broker: bool) -> Result<(), Failure> {
     let config = Config::load(layout)?;
     let membership = Membership::load(&layout.trust())?;
     layout.make_folders()?;
@@ -48,7 +48,9 @@ pub(super) fn run(layout: &Layout) -> Result<(), Failure> {
         let (tell, heard) = mpsc::channel(16);
         let (host, listener) = (membership.uid.to_string(), Arc::clone(&clock));
         let listening = tokio::spawn(async move { listen(docker, host, &*listener, (tell, ASK_AGAIN)).await });
-        let parts = Parts { applier, heard, membership, keys, trusted, ledger, layout: layout.clone(), config, clock };
+        let layout = layout.clone();
+        let parts =
+            Parts { applier, heard, membership, keys, trusted, ledger, layout, config, allow_old_broker, clock };
         let ended = daemon::run(parts).await;
         listening.abort();
         ended

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use async_nats::{Auth, AuthError, Client, ConnectOptions, Event};
 use nkeys::{KeyPair, KeyPairType};
+use replicator_protocol::broker_version::{OLDEST, is_too_old};
 use replicator_protocol::enrolment::Broker;
 use replicator_protocol::subjects;
 use tokio::sync::mpsc;
@@ -36,6 +37,22 @@ pub struct Settings {
     pub seed: PathBuf,
     /// Told of a certificate outside its dates.
     pub clock_fault: ClockFaultSeen,
+    /// Whether a broker that is too old is put up with: for tests.
+    pub allow_old_broker: bool,
+}
+
+/// There is no connection; the next attempt may make one.
+#[derive(Debug, thiserror::Error)]
+enum ConnectError {
+    /// Nobody answers, or not as the broker, or it does not know the credential.
+    #[error(transparent)]
+    Client(#[from] async_nats::ConnectError),
+    /// It would silently ignore limits we rely on.
+    #[error("the broker is too old (got nats-server {got}, need {}.{} or later)", OLDEST.0, OLDEST.1)]
+    TooOld {
+        /// Its version.
+        got: String,
+    },
 }
 
 /// Keeps the connection up until the other ends are gone. Returns early only where the settings cannot be used.
@@ -59,7 +76,7 @@ pub async fn keep(keeper: Keeper, settings: Settings) -> Result<(), TlsError> {
                 tracing::info!("connected to the broker");
                 (pause, last_problem) = (RETRY_AFTER.0, String::new());
                 keeper.client.send_replace(Some(client.clone()));
-                forward_wakes(&keeper, &client, events).await;
+                forward_wakes(&keeper, &client, events, || settings.serves(&client)).await;
                 keeper.client.send_replace(None);
             }
             Err(error) => {
@@ -79,12 +96,19 @@ pub async fn keep(keeper: Keeper, settings: Settings) -> Result<(), TlsError> {
     Ok(())
 }
 
+impl Settings {
+    /// Whether the broker at the other end is one to be used.
+    fn serves(&self, client: &Client) -> bool {
+        self.allow_old_broker || !is_too_old(&client.server_info().version)
+    }
+}
+
 async fn connect(
     keeper: &Keeper,
     settings: &Settings,
     tls: Option<rustls::ClientConfig>,
     events: mpsc::Sender<Event>,
-) -> Result<Client, async_nats::ConnectError> {
+) -> Result<Client, ConnectError> {
     let (jwt, seed) = (settings.jwt.clone(), settings.seed.clone());
     let options = ConnectOptions::with_auth_callback(move |nonce| {
         let answer = credential(&jwt, &seed, &nonce);
@@ -107,7 +131,8 @@ async fn connect(
         Some(tls) => options.tls_first().require_tls(true).tls_client_config(tls),
         None => options,
     };
-    options.connect(settings.broker.urls.clone()).await
+    let client = options.connect(settings.broker.urls.clone()).await?;
+    if settings.serves(&client) { Ok(client) } else { Err(ConnectError::TooOld { got: client.server_info().version }) }
 }
 
 /// The pause before a lost connection is tried for the `attempt`th time: short at first, for a broker that is only
@@ -155,3 +180,6 @@ impl Keeper {
         let _unneeded = self.wakes.try_send(wake);
     }
 }
+
+#[cfg(test)]
+mod tests;

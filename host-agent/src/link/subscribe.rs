@@ -9,8 +9,14 @@ use super::{Keeper, Wake};
 
 /// Passes wake-ups on until the connection has ended for good or nobody listens.
 ///
-/// What the message says does not count: the host fetches what the broker has stored.
-pub(super) async fn forward_wakes(keeper: &Keeper, client: &Client, mut events: mpsc::Receiver<Event>) {
+/// What the message says does not count: the host fetches what the broker has stored. Ends as well where a connection
+/// that was made again leads to a broker that is not to be used, by `serves`.
+pub(super) async fn forward_wakes(
+    keeper: &Keeper,
+    client: &Client,
+    mut events: mpsc::Receiver<Event>,
+    serves: impl Fn() -> bool,
+) {
     let subscribed = futures_util::future::join(
         client.subscribe(subjects::declaration(&keeper.host)),
         client.subscribe(subjects::EVERY_KEYRING),
@@ -32,6 +38,7 @@ pub(super) async fn forward_wakes(keeper: &Keeper, client: &Client, mut events: 
                 None => return,
             },
             event = events.recv() => match event {
+                Some(Event::Connected) if !serves() => return,
                 Some(Event::Connected) => {
                     keeper.client.send_modify(|_same| {});
                     keeper.wake(Wake::Connected);
