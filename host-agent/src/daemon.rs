@@ -21,6 +21,7 @@ use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::abilities::Abilities;
 use crate::clock::Clock;
 use crate::config::{Config, Layout};
 use crate::inbox::{InForce, Inbox, InboxError};
@@ -136,7 +137,9 @@ pub async fn run<A: Applier>(parts: Parts<A>) -> Result<(), StartError> {
     if (&status.agent_version, &status.supervisor) != (&started.agent_version, &started.supervisor) {
         ledger.append(None, vec![Body::AgentStarted(started)])?;
     }
-    let inbox = Inbox::open(&layout, config.docker_socket(), membership.clone(), ledger.clone())?;
+    let abilities = Abilities::of_this_machine(config.docker_socket());
+    let means = (config.docker_socket(), abilities.clone());
+    let inbox = Inbox::open(&layout, means, membership.clone(), ledger.clone())?;
 
     let (in_force_in, in_force) = watch::channel(inbox.in_force());
     let (keyring_in, keyring) = watch::channel(Arc::new(trusted.keyring().clone()));
@@ -166,7 +169,7 @@ pub async fn run<A: Applier>(parts: Parts<A>) -> Result<(), StartError> {
     tasks.spawn(receiver.keep_receiving(wakes, config.intervals.poll, stop.clone()));
     let reporting =
         reporter::Parts { host: membership.uid.clone(), keys, ledger: ledger.clone(), link, keyring, clock, vitals };
-    let beat = (config.intervals.heartbeat, supervisor().to_owned());
+    let beat = (config.intervals.heartbeat, abilities, supervisor().to_owned());
     tasks.spawn(reporter::keep_beating(reporting.clone(), beat, stop.clone()));
     let sent = CancellationToken::new();
     let sending = tokio::spawn(reporter::keep_reporting(reporting, sent.clone()));

@@ -1,6 +1,7 @@
 //! The host agent: verifies a declaration, makes the machine match it, reads back what it wrote, and
 //! appends what happened to a log that only grows.
 
+pub mod abilities;
 pub mod appliers;
 pub mod cli;
 pub mod clock;

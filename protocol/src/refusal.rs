@@ -86,6 +86,9 @@ codes! {
     /// A level above what is spoken here.
     UnsupportedLevel = "unsupported-level", "the declaration uses a higher level than this host speaks",
         "upgrade the agent on that host, or leave out what it cannot apply";
+    /// A kind for which the host lacks something.
+    UnsupportedKind = "unsupported-kind", "the declaration has a kind of resource that this host cannot apply",
+        "install on that host what it lacks, and the declaration is taken up by itself; or leave out what needs it";
     /// Addressed to another host or fleet.
     WrongHost = "wrong-host", "the message is addressed to another host",
         "see who publishes on this subject";

@@ -11,9 +11,9 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::{ChildStdin, ChildStdout};
 use zeroize::Zeroizing;
 
-use super::BootstrapError;
 use super::agent::Agent;
 use super::process::Process;
+use super::{Abilities, BootstrapError};
 use crate::home::FleetFolder;
 use crate::keys::admission::{Admission, Granted};
 use crate::keys::settings::Settings;
@@ -46,7 +46,7 @@ pub(super) async fn others_ended(agent: &Agent) -> Result<(), BootstrapError> {
 }
 
 /// Enrols the agent as `host`, which is `uid`, and records its certificate before the agent gets it. Returns the log
-/// with that.
+/// with that, and what the agent says it can apply.
 ///
 /// # Errors
 ///
@@ -57,7 +57,7 @@ pub(super) async fn enrol(
     (host, uid): (&HostId, &HostUid),
     (log, history): (&Log, History),
     again: bool,
-) -> Result<History, BootstrapError> {
+) -> Result<(History, Option<Abilities>), BootstrapError> {
     let toml = Settings::load(fleet)?.agent_broker()?;
     let (admission, bundle) = Admission::open(fleet, log.of_fleet(), (host, uid), toml, state::now()).await?;
     let mut arguments = vec!["enrol", "--stdio"];
@@ -77,11 +77,12 @@ pub(super) async fn enrol(
         send(&mut stdin, challenged.challenge()).await?;
         let answered = challenged.answered(&receive(&mut stdout).await?, state::now())?;
         let jwt = accounts::admit_host(fleet, uid, answered.nats_key()).await?;
+        let abilities = answered.abilities().map(Abilities::introduced);
         let Granted { grant, certificate_envelope, .. } = answered.grant(jwt)?;
         let event = Event::HostAdmitted { certificate: Blob(certificate_envelope) };
         let history = log.append(history, event, state::now()).await?;
         send(&mut stdin, &grant).await?;
-        Ok(history)
+        Ok((history, abilities))
     };
     let ended = tokio::time::timeout(EXCHANGE, exchange).await;
     drop(stdin);
@@ -95,7 +96,7 @@ pub(super) async fn enrol(
         // What the agent said explains a stream that ended better than the stream does.
         Ok(Err(BootstrapError::Cut { .. })) => Err(BootstrapError::Cut { said }),
         Ok(Err(error)) => Err(error),
-        Ok(Ok(history)) if output.status.success() => Ok(history),
+        Ok(Ok(enrolled)) if output.status.success() => Ok(enrolled),
         Ok(Ok(_)) => Err(BootstrapError::Cut { said }),
     }
 }

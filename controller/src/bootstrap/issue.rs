@@ -12,7 +12,7 @@ use replicator_protocol::sealed_box::SealingPublicKey;
 use replicator_protocol::wire::event::event::Body;
 use replicator_protocol::wire::event::{ApplyReported, Event as HostEvent};
 
-use super::{BootstrapError, Since};
+use super::{Abilities, BootstrapError, Since};
 use crate::compiler::{Compiled, Head, intent_hash, seal};
 use crate::home::FleetFolder;
 use crate::keys::signing::{self, Signer};
@@ -60,6 +60,11 @@ impl Issuer<'_> {
         mut history: History,
         request: &Request,
     ) -> Result<(Position, ApplyReported), BootstrapError> {
+        if let Some((_, uid)) = &history.state.identity
+            && let Some(abilities) = Abilities::heard(self.folder, &self.collected, uid, state::now())
+        {
+            abilities.demand(self.host, &request.compiled.resources)?;
+        }
         let since = Since::ask(&history.state, &self.collected, Ok(self.publisher)).await;
         since.unheard.iter().for_each(|why| tracing::warn!(why, "what the host reported meanwhile may be missing"));
         for _ in 0..ATTEMPTS {

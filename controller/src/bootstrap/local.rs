@@ -8,7 +8,7 @@ use replicator_protocol::wire::event::ApplyReported;
 use super::agent::Agent;
 use super::issue::{Issuer, Request};
 use super::supervisor::{self, Started};
-use super::{BootstrapError, enrol};
+use super::{Abilities, BootstrapError, enrol};
 use crate::home::{FleetFolder, Home};
 use crate::keys::admission;
 use crate::planner::Counts;
@@ -104,10 +104,13 @@ impl Local<'_> {
             let event = Event::AgentSetUp { supervisor, root: agent.root.clone() };
             history = self.log.append(history, event, state::now()).await?;
         }
-        let history = Box::pin(self.enrolled(agent, history, &uid, (supervisor, again))).await?;
+        let (history, abilities) = Box::pin(self.enrolled(agent, history, &uid, (supervisor, again))).await?;
         match supervisor::start(agent, self.host, supervisor).await? {
             Started::Now => (self.say)(format!("Started the agent ({supervisor})")),
             Started::Already => {}
+        }
+        if let Some(abilities) = abilities {
+            abilities.demand(self.host, &request.compiled.resources)?;
         }
         self.issue(&publisher, history, request).await
     }
@@ -248,24 +251,25 @@ impl Local<'_> {
     }
 
     /// Enrols the agent, unless it holds the certificate that the log has, and has its account; `again` always does.
+    /// Returns what it says then that it can apply.
     async fn enrolled(
         &self,
         agent: &Agent,
         history: History,
         uid: &HostUid,
         (supervisor, again): (Supervisor, bool),
-    ) -> Result<History, BootstrapError> {
+    ) -> Result<(History, Option<Abilities>), BootstrapError> {
         enrol::others_ended(agent).await?;
         let held = agent.certificate();
         let is_member = history.state.status == Status::Admitted && held.is_some() && held == history.state.certificate;
         if !again && is_member && crate::keys::accounts::is_kept(self.folder, uid)? {
-            return Ok(history);
+            return Ok((history, None));
         }
         supervisor::stop(agent, self.host, supervisor).await?;
         let (to, log) = ((self.host, uid), (&self.log, history));
-        let history = enrol::enrol(agent, self.folder, to, log, again).await?;
+        let enrolled = enrol::enrol(agent, self.folder, to, log, again).await?;
         (self.say)(format!("Enrolled the agent as `{}` of the fleet `{}`", self.host, self.fleet));
-        Ok(history)
+        Ok(enrolled)
     }
 }
 

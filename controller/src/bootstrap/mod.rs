@@ -3,6 +3,7 @@
 //! Comes in: what was compiled. Goes out: a declaration issued, published and reported on. Every step can be
 //! run again, and goes on from where the last run stopped: what was done is in the provisioning log first.
 
+pub mod abilities;
 pub mod agent;
 mod detached;
 mod enrol;
@@ -16,9 +17,10 @@ mod systemd;
 
 use std::path::PathBuf;
 
-use replicator_protocol::ids::{FleetName, HostId, InvalidId, Position};
+use replicator_protocol::ids::{FleetName, HostId, InvalidId, Position, ResourceId};
 use replicator_protocol::refusal::Refusal;
 
+pub use abilities::Abilities;
 pub use agent::Agent;
 pub use images::ImagesError;
 pub use issue::Request;
@@ -164,6 +166,16 @@ pub enum BootstrapError {
         /// How far it has come.
         status: crate::state::Status,
     },
+    /// The host said that it cannot apply some of what is to be declared; nothing was issued.
+    #[error("`{host}` cannot apply the kinds {}, such as `{first}`", words::listed(kinds))]
+    CannotApply {
+        /// The host.
+        host: HostId,
+        /// All kinds that it cannot, sorted.
+        kinds: Vec<&'static str>,
+        /// The first resource of such a kind.
+        first: ResourceId,
+    },
     /// Others issue at the same time.
     #[error("others issue declarations for `{host}` at the same time")]
     Busy {
@@ -275,6 +287,11 @@ impl BootstrapError {
                 "leave `--agent-root` away, or write `--agent-root {}`; to move the agent, take the host down first",
                 have.display()
             ),
+            Self::CannotApply { .. } => {
+                "install on that host what they need, a container runtime, and wait for its next heartbeat; or leave them \
+                 out"
+                    .into()
+            }
             Self::NotUp { host, .. } => format!("run `replicator host up {host}`"),
             Self::Refused { code, .. } => {
                 let known = replicator_protocol::refusal::Code::ALL.iter().find(|known| known.as_str() == code.as_str());

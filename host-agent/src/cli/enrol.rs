@@ -14,10 +14,11 @@ use zeroize::Zeroizing;
 
 use super::failure::Failure;
 use super::output;
+use crate::abilities::Abilities;
 use crate::clock::{Clock, SystemClock};
 use crate::config::Layout;
 use crate::keys::Membership;
-use crate::keys::enrolment::{EnrolError, Enrolment, missing};
+use crate::keys::enrolment::{EnrolError, Enrolment};
 use crate::ledger::{Hold, Ledger, OpenError};
 
 pub(super) fn over_stdio(layout: &Layout, again: bool) -> Result<(), Failure> {
@@ -29,7 +30,8 @@ pub(super) fn over_stdio(layout: &Layout, again: bool) -> Result<(), Failure> {
     let clock = SystemClock;
     let now = clock.wall_time();
     let told = |error| refused(layout, &bundle, error, &hold);
-    let (mut enrolment, introduction) = Enrolment::begin(layout, &bundle, missing(), (now, again)).map_err(told)?;
+    let (mut enrolment, introduction) =
+        Enrolment::begin(layout, &bundle, Abilities::of_this_machine, (now, again)).map_err(told)?;
     send(&mut stdout, &introduction)?;
     let challenge = Bytes::from(receive(&mut stdin, "the challenge")?);
     let answer = enrolment.answer(&challenge).map_err(told)?;

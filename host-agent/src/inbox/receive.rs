@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use replicator_protocol::declaration::Declaration;
 use replicator_protocol::ids::{Digest, Position};
 use replicator_protocol::keyring::Keyring;
 use replicator_protocol::refusal::Refusal;
@@ -16,6 +17,7 @@ use replicator_protocol::wire::event::{DeclarationAccepted, DeclarationRefused, 
 
 use super::in_force::{equivocation_at, kept_at};
 use super::{AnchorError, Anchors, Floor, InForce, Verdict, decide, reference, skipped, verify};
+use crate::abilities::Abilities;
 use crate::config::Layout;
 use crate::durable::{self, FileError};
 use crate::keys::Membership;
@@ -70,16 +72,23 @@ pub struct Inbox {
     last_refused: Option<(Digest, Refusal)>,
     /// Where the container runtime listens: what the policy must not give away.
     socket: String,
+    /// What this machine can apply.
+    abilities: Abilities,
 }
 
 impl Inbox {
     /// Finds what is in force: the higher of what anchors and ledger say was accepted last. `socket` is where the
-    /// container runtime listens.
+    /// container runtime listens, `abilities` what this machine can apply.
     ///
     /// # Errors
     ///
     /// See [`InboxError`].
-    pub fn open(layout: &Layout, socket: &str, me: Membership, ledger: Arc<SharedLedger>) -> Result<Self, InboxError> {
+    pub fn open(
+        layout: &Layout,
+        (socket, abilities): (&str, Abilities),
+        me: Membership,
+        ledger: Arc<SharedLedger>,
+    ) -> Result<Self, InboxError> {
         let anchors = Anchors::new(layout.anchors());
         let recorded = last_accepted(&ledger);
         let anchored = match anchors.read() {
@@ -98,6 +107,7 @@ impl Inbox {
             in_force: None,
             last_refused: None,
             socket: socket.to_owned(),
+            abilities,
         };
         let Some(floor) = floor else { return Ok(inbox) };
         if anchored != Some(floor) {
@@ -150,15 +160,18 @@ impl Inbox {
             // The same declaration signed anew, or one whose envelope was lost from this disk.
             Ok((Verdict::Same, candidate)) if self.in_force.is_none() => self.accept(InForce::of(candidate)),
             Ok((Verdict::Same, _)) => Ok(Received::Same),
-            // Read anew each time: a line that was added counts at once.
-            Ok((Verdict::Accept, candidate)) => {
-                let policy = Policy::load(&self.layout, &self.socket).map_err(|error| error.refusal());
-                match policy.and_then(|policy| policy.check(&candidate.declaration)) {
-                    Err(refusal) => self.refuse(envelope, refusal),
-                    Ok(()) => self.accept(InForce::of(candidate)),
-                }
-            }
+            Ok((Verdict::Accept, candidate)) => match self.allowed(&candidate.declaration) {
+                Err(refusal) => self.refuse(envelope, refusal),
+                Ok(()) => self.accept(InForce::of(candidate)),
+            },
         }
+    }
+
+    /// Whether this machine can apply all of `declaration`, and its policy allows it. Looked at anew each time: what was
+    /// installed and a line that was added count at once.
+    fn allowed(&self, declaration: &Declaration) -> Result<(), Refusal> {
+        self.abilities.check(declaration)?;
+        Policy::load(&self.layout, &self.socket).map_err(|error| error.refusal())?.check(declaration)
     }
 
     fn accept(&mut self, in_force: InForce) -> Result<Received, InboxError> {

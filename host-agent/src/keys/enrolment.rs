@@ -4,21 +4,20 @@
 //! Until the grant holds, nothing but fresh keys is on disk.
 
 use std::fs;
-use std::path::Path;
 
 use bytes::Bytes;
 use replicator_protocol::declaration::LEVEL;
 use replicator_protocol::enrolment::{self, EnrolBundle, Token};
 use replicator_protocol::keyring::Keyring;
 use replicator_protocol::refusal::{Code, Refusal};
-use replicator_protocol::resources::Kind;
-use replicator_protocol::wire::enrolment::{Abilities, Introduction};
+use replicator_protocol::wire::enrolment::{self as wire, Introduction};
 
 use super::KeyError;
 use super::host_key::{HostKeys, new_seed};
 use super::membership::{Membership, MembershipError};
 use super::spent;
 use super::trusted::Trusted;
+use crate::abilities::Abilities;
 use crate::config::{Config, ConfigError, Layout};
 use crate::durable::{self, FileError};
 
@@ -65,7 +64,8 @@ pub struct Enrolment {
 impl Enrolment {
     /// Begins: spends the token, makes this host's keys and introduces it. Returns the introduction to send.
     ///
-    /// `now` is in milliseconds since the Unix epoch; `missing` says in words what this host lacks. A host that
+    /// `now` is in milliseconds since the Unix epoch; `abilities` says what this machine can apply,
+    /// told where its container runtime listens. A host that
     /// is a member already is enrolled again only where the operator says so (`again`); then a membership or a key that
     /// cannot be read is no obstacle either. Keyrings of the same root that this host has and the bundle has not count:
     /// by them the controller is believed or not.
@@ -76,7 +76,7 @@ impl Enrolment {
     pub fn begin(
         layout: &Layout,
         bundle: &EnrolBundle,
-        missing: Vec<String>,
+        abilities: impl FnOnce(&str) -> Abilities,
         (now, again): (u64, bool),
     ) -> Result<(Self, Bytes), EnrolError> {
         match Membership::load(&layout.trust()) {
@@ -87,7 +87,7 @@ impl Enrolment {
             Err(MembershipError::Malformed(_)) if again => {}
             Err(error @ (MembershipError::File(_) | MembershipError::Malformed(_))) => return Err(error.into()),
         }
-        Config::parse(&bundle.agent_toml, &layout.config())?;
+        let config = Config::parse(&bundle.agent_toml, &layout.config())?;
         let (keyring, mut keyrings) = bundle.keyring()?;
         let (keyring, newer) = Trusted::following(&layout.trust(), keyring)?;
         keyrings.extend(newer);
@@ -107,7 +107,7 @@ impl Enrolment {
             overlay_key: Bytes::copy_from_slice(&keys.overlay_public()),
             nats_key: keys.link()?.public_key(),
             nonce: Bytes::copy_from_slice(&new_seed()?[..]),
-            abilities: Some(abilities(missing)),
+            abilities: Some(told(&abilities(config.docker_socket()))),
             ..Introduction::default()
         };
         let introduced = enrolment::introduce(draft.clone(), &token, keys.identity());
@@ -163,16 +163,6 @@ impl Enrolment {
     }
 }
 
-/// What this machine lacks, in words, sorted.
-#[must_use]
-pub fn missing() -> Vec<String> {
-    let without = |path: &str, what: &str| (!Path::new(path).exists()).then(|| what.to_owned());
-    [without("/var/run/docker.sock", "docker"), without("/run/systemd/system", "systemd")]
-        .into_iter()
-        .flatten()
-        .collect()
-}
-
 /// Puts what belongs to the host's former number aside: another number has another history.
 fn set_former_aside(layout: &Layout, former: &Membership) -> Result<(), FileError> {
     let aside = layout.state().join(format!("before-{}", former.uid));
@@ -191,11 +181,13 @@ fn set_former_aside(layout: &Layout, former: &Membership) -> Result<(), FileErro
     layout.make_folders()
 }
 
-fn abilities(missing: Vec<String>) -> Abilities {
-    let mut kinds: Vec<String> =
-        Kind::ALL.iter().filter(|kind| kind.level() <= LEVEL).map(ToString::to_string).collect();
-    kinds.sort();
-    Abilities { level: LEVEL, kinds, agent_version: env!("CARGO_PKG_VERSION").to_owned(), missing }
+fn told(abilities: &Abilities) -> wire::Abilities {
+    wire::Abilities {
+        level: LEVEL,
+        kinds: abilities.kinds().iter().map(ToString::to_string).collect(),
+        agent_version: env!("CARGO_PKG_VERSION").to_owned(),
+        missing: abilities.missing(),
+    }
 }
 
 #[cfg(test)]
@@ -204,6 +196,10 @@ mod tests {
 
     use super::*;
     use crate::testing;
+
+    fn all(_socket: &str) -> Abilities {
+        Abilities::new("/", "".into())
+    }
 
     const TOML: &str = "[broker]\nurls = ['nats://127.0.0.1:4222']\ninsecure_loopback = true\n";
 
@@ -217,7 +213,7 @@ mod tests {
     }
 
     fn enrolled(layout: &Layout, id: u8, again: bool) -> Result<Membership, EnrolError> {
-        let (mut host, introduction) = Enrolment::begin(layout, &bundle(id), vec![], (0, again))?;
+        let (mut host, introduction) = Enrolment::begin(layout, &bundle(id), all, (0, again))?;
         let key = testing::enrol_key();
         let challenged = introduced(&introduction, &token(id))?.challenge([5; 32], &key)?;
         let answer = host.answer(&challenged.envelope)?;
@@ -280,7 +276,7 @@ mod tests {
             Err(EnrolError::Refused(refusal)) => refusal.code,
             other => panic!("{other:?}"),
         };
-        Enrolment::begin(&layout, &bundle(1), vec![], (0, false)).map(drop).unwrap();
+        Enrolment::begin(&layout, &bundle(1), all, (0, false)).map(drop).unwrap();
         assert_eq!(code(enrolled(&layout, 1, false)), Code::SpentToken, "it was cut off, and is spent");
         enrolled(&layout, 2, false).unwrap();
         assert_eq!(code(enrolled(&layout, 2, true)), Code::SpentToken);
@@ -291,7 +287,7 @@ mod tests {
     fn grant_by_a_stranger_makes_no_member() {
         let at = tempfile::tempdir().unwrap();
         let layout = Layout::new(at.path());
-        let (mut host, introduction) = Enrolment::begin(&layout, &bundle(1), vec![], (0, false)).unwrap();
+        let (mut host, introduction) = Enrolment::begin(&layout, &bundle(1), all, (0, false)).unwrap();
         let key = testing::enrol_key();
         let challenged = introduced(&introduction, &token(1)).unwrap().challenge([5; 32], &key).unwrap();
         let answered = {

@@ -12,6 +12,7 @@ use replicator_protocol::wire::event::{DeclarationRef, Heartbeat};
 use tokio_util::sync::CancellationToken;
 
 use super::sender::Parts;
+use crate::abilities::Abilities;
 use crate::config::jittered;
 use crate::ledger::Head;
 
@@ -45,17 +46,14 @@ impl Vitals {
     }
 }
 
-/// Composes a heartbeat; `clock` is in milliseconds since the Unix epoch.
+/// Composes a heartbeat of a host that can apply `kinds`; `clock` is in milliseconds since the Unix epoch.
 #[must_use]
 pub fn compose(
     host: &HostUid,
-    known: Known,
+    (known, kinds): (Known, &[Kind]),
     (head, settled): (Head, u64),
     (clock, supervisor): (u64, &str),
 ) -> Heartbeat {
-    let mut kinds: Vec<String> =
-        Kind::ALL.iter().filter(|kind| kind.level() <= LEVEL).map(ToString::to_string).collect();
-    kinds.sort();
     Heartbeat {
         host: host.to_string(),
         seen: known.seen,
@@ -67,7 +65,7 @@ pub fn compose(
         clock,
         agent_version: env!("CARGO_PKG_VERSION").to_owned(),
         level: LEVEL,
-        kinds,
+        kinds: kinds.iter().map(ToString::to_string).collect(),
         mode: known.mode,
         supervisor: supervisor.to_owned(),
         settled_number: settled,
@@ -75,12 +73,17 @@ pub fn compose(
 }
 
 /// Sends a heartbeat every `interval` seconds, a fifth more or less, and whenever the link comes up, until `stop`.
-pub async fn keep_beating(mut parts: Parts, (interval, supervisor): (u64, String), stop: CancellationToken) {
+pub async fn keep_beating(
+    mut parts: Parts,
+    (interval, abilities, supervisor): (u64, Abilities, String),
+    stop: CancellationToken,
+) {
     loop {
         if parts.link.is_up() {
             let settled = parts.ledger.settled().unwrap_or_default();
             let (head, clock) = (parts.ledger.head(), parts.clock.wall_time());
-            let message = compose(&parts.host, parts.vitals.known(), (head, settled), (clock, &supervisor));
+            let known = (parts.vitals.known(), &abilities.kinds()[..]);
+            let message = compose(&parts.host, known, (head, settled), (clock, &supervisor));
             let identity: &SigningKey = parts.keys.identity();
             if let Err(error) = parts.link.heartbeat(sign(&message, &[identity])).await {
                 tracing::debug!(%error, "no heartbeat sent");
@@ -107,8 +110,9 @@ mod tests {
         let vitals = Vitals::default();
         vitals.update(|known| known.last_loop = 7);
         let head = Head { chain: [1; 16], number: 12, hash: Digest([2; 32]) };
-        let message = compose(&membership().uid, vitals.known(), (head, 10), (99, "detached"));
+        let known = (vitals.known(), &[Kind::Directory, Kind::File][..]);
+        let message = compose(&membership().uid, known, (head, 10), (99, "detached"));
         assert_eq!((message.head_number, message.settled_number, message.last_loop), (12, 10, 7));
-        assert_eq!(message.kinds, ["container", "directory", "file", "network"]);
+        assert_eq!(message.kinds, ["directory", "file"]);
     }
 }

@@ -87,6 +87,24 @@ impl Kind {
         }
     }
 
+    /// Whether it takes a container runtime to apply it.
+    #[must_use]
+    pub fn needs_runtime(self) -> bool {
+        match self {
+            Self::Network | Self::Container => true,
+            Self::Package
+            | Self::File
+            | Self::Directory
+            | Self::Access
+            | Self::User
+            | Self::Archive
+            | Self::Interface
+            | Self::Service
+            | Self::Process
+            | Self::Action => false,
+        }
+    }
+
     /// The lowest level of a host that can apply it. A compiler emits nothing above a host's level.
     #[must_use]
     pub fn level(self) -> u32 {

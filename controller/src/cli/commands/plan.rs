@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::events::moment;
 use super::inputs::{Files, Inputs, Ready};
-use crate::bootstrap::Since;
+use crate::bootstrap::{Abilities, Since};
 use crate::cli::{Context, Exit, Failure};
 use crate::compiler::{self, Head};
 use crate::home::FleetFolder;
@@ -102,6 +102,11 @@ pub async fn run(args: PlanArgs, context: &Context) -> Result<Exit, Failure> {
     let ready = Ready::new(context, &fleet, &inputs).await?;
     let log = Log::local(&context.home()?, &inputs.spec.state.app, &host)?;
     let (history, unheard) = supposed(&log, &folder, context).await?;
+    if let Some((_, uid)) = &history.state.identity
+        && let Some(abilities) = Abilities::heard(&folder, &context.home()?.collected_events(), uid, state::now())
+    {
+        abilities.demand(&host, &ready.compiled.resources)?;
+    }
     let uid = match &history.state.identity {
         Some((_, uid)) => uid.clone(),
         // A host that was never up has no number yet; the intent hash it gets then is another.

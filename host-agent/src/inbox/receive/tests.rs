@@ -26,13 +26,18 @@ fn walked(document: &Bytes) -> Keyring {
     Trusted::load(at.path(), Digest::of(document)).unwrap().keyring().clone()
 }
 
+/// A machine with a container runtime.
+fn runtime() -> Abilities {
+    Abilities::new("/", "".into())
+}
+
 fn opened(at: tempfile::TempDir) -> Host {
     let layout = Layout::new(at.path());
     layout.make_folders().unwrap();
     let me = testing::membership();
     let (ledger, _) = open_or_set_aside(&layout.ledger(), &me.uid, Arc::new(SystemClock)).unwrap();
     let ledger = Arc::new(SharedLedger::new(ledger));
-    let inbox = Inbox::open(&layout, docker::SOCKET, me, ledger.clone()).unwrap();
+    let inbox = Inbox::open(&layout, (docker::SOCKET, runtime()), me, ledger.clone()).unwrap();
     Host { at, ledger, inbox }
 }
 
@@ -157,6 +162,22 @@ fn mode_whose_promise_cannot_be_kept_is_refused() {
     let other = replicator_protocol::wire::declaration::Declaration { mode: adopt, ..declaration(1, 1) };
     assert_eq!(host.refused(&signed(&other)), Code::UnsupportedMode);
     assert!(matches!(host.receive(&signed(&declaration(1, 1))), Received::Accepted(_)), "the control");
+}
+
+#[test]
+fn kind_that_the_machine_cannot_apply_is_refused_whole_until_it_can() {
+    use replicator_protocol::wire::declaration::{Declaration, Network, Resource, resource};
+
+    let mut host = fresh();
+    let socket = host.at.path().join("docker.sock");
+    host.inbox.abilities = Abilities::new(&socket.to_string_lossy(), "".into());
+    let network = Some(resource::Kind::Network(Network { name: "lan".into() }));
+    let network = Resource { module: "m".into(), name: "lan".into(), confirms_link: false, kind: network };
+    let declared = signed(&Declaration { resources: vec![network], ..declaration(1, 1) });
+    assert_eq!(host.refused(&declared), Code::UnsupportedKind);
+    assert!(host.inbox.in_force().is_none());
+    fs::write(&socket, "").unwrap();
+    assert!(matches!(host.receive(&declared), Received::Accepted(_)), "installed since");
 }
 
 #[test]

@@ -1,0 +1,60 @@
+//! What a host can apply, as it said itself: nothing else is declared to it.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use replicator_protocol::envelope::{Unverified, Verified, verify};
+use replicator_protocol::ids::{HostId, HostUid};
+use replicator_protocol::resources::Resource;
+use replicator_protocol::wire::enrolment;
+use replicator_protocol::wire::event::Heartbeat;
+
+use super::BootstrapError;
+use crate::home::FleetFolder;
+use crate::keys::{Keyrings, certificates};
+use crate::projections::fleet_view::SILENT_AFTER;
+use crate::serve::Store;
+
+/// The words of kinds that a host can apply.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Abilities(BTreeSet<String>);
+
+impl Abilities {
+    /// What the host `uid` said in its last heartbeat, as the collector keeps it in `store`. `None` where it has not been
+    /// heard lately at `now`, in milliseconds since the Unix epoch: what it lacked may be there by now, and it refuses
+    /// by itself what it cannot apply.
+    #[must_use]
+    pub fn heard(folder: &FleetFolder, store: &Path, uid: &HostUid, now: u64) -> Option<Self> {
+        let store = Store::read_only(store).ok()?;
+        let (_, at, envelope) = store.heartbeats().ok()?.into_iter().find(|(host, ..)| host == uid)?;
+        let certified = certificates::load(folder, uid, &Keyrings::load(folder).ok()?.current).ok()??;
+        let beat: Verified<Heartbeat> = verify(&Unverified::new(envelope), &certified).ok()?;
+        let is_new = now.saturating_sub(at) < SILENT_AFTER;
+        (is_new && beat.host == uid.as_str()).then(|| Self(beat.kinds.iter().cloned().collect()))
+    }
+
+    /// What a host says when it introduces itself.
+    #[must_use]
+    pub fn introduced(said: &enrolment::Abilities) -> Self {
+        Self(said.kinds.iter().cloned().collect())
+    }
+
+    /// Demands that `host` can apply all of `resources`.
+    ///
+    /// # Errors
+    ///
+    /// [`BootstrapError::CannotApply`], with every kind that it cannot.
+    pub fn demand(&self, host: &HostId, resources: &[Resource]) -> Result<(), BootstrapError> {
+        let lacking = resources.iter().filter(|resource| !self.0.contains(resource.kind().as_str()));
+        let mut kinds: Vec<_> = lacking.clone().map(|resource| resource.kind().as_str()).collect();
+        kinds.sort_unstable();
+        kinds.dedup();
+        match lacking.map(|resource| resource.id.clone()).next() {
+            Some(first) => Err(BootstrapError::CannotApply { host: host.clone(), kinds, first }),
+            None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
