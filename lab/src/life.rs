@@ -100,6 +100,10 @@ pub fn declared(bench: &Bench, image: &str, turn: &str) -> Declared {
     if let Kind::File(file) = &mut mode {
         file.mode = Some(if turn == "a" { 0o600 } else { 0o640 });
     }
+    let mut app = container(bench, "app", image, &[("conf", "/conf")], None);
+    if let Kind::Container(container) = &mut app {
+        container.health = Some(health());
+    }
     let mut reading = container(bench, "reading", image, &[("routes", "/routes")], None);
     if let Kind::Container(container) = &mut reading {
         container.reload_on = vec!["reload.routes".into()];
@@ -109,7 +113,7 @@ pub fn declared(bench: &Bench, image: &str, turn: &str) -> Declared {
     let (only, lan, job) = (format!("only-{turn}"), format!("lan-{turn}"), format!("job-{turn}"));
     vec![
         ("swap.conf".into(), bench.file("conf", turn)),
-        ("swap.app".into(), container(bench, "app", image, &[("conf", "/conf")], None)),
+        ("swap.app".into(), app),
         ("reload.folder".into(), folder("routes")),
         ("reload.routes".into(), bench.file("routes/all", turn)),
         ("reload.reading".into(), reading),
@@ -132,6 +136,18 @@ pub async fn apply(bench: &mut Bench, declared: &Declared) -> Result<Vec<Resourc
     Ok(report.results.into_iter().filter(|result| result.failure.is_some()).collect())
 }
 
+/// Of one container only: each look is a process that the runtime starts, and many hosts live at once.
+fn health() -> Health {
+    let arguments = vec!["/lab-workload".into(), "health".into()];
+    Health {
+        test: Some(Test::Command(HealthCommand { arguments })),
+        interval: 500,
+        timeout: 10_000,
+        retries: 5,
+        start_period: 0,
+    }
+}
+
 fn container(bench: &Bench, name: &str, image: &str, mounts: &[(&str, &str)], network: Option<&str>) -> Kind {
     bench.container(name, image, |c| {
         let bound = |(source, target): &(&str, &str)| Mount {
@@ -144,14 +160,6 @@ fn container(bench: &Bench, name: &str, image: &str, mounts: &[(&str, &str)], ne
             .map(|network| NetworkAttachment { name: bench.name(network), ..Default::default() })
             .into_iter()
             .collect();
-        c.health = Some(Health {
-            test: Some(Test::Command(HealthCommand { arguments: vec!["/lab-workload".into(), "health".into()] })),
-            // Many such containers at once: each look is a process that is started.
-            interval: 500,
-            timeout: 2000,
-            retries: 5,
-            start_period: 0,
-        });
         // The lab's program has no grace to use.
         c.stop_signal = "SIGKILL".into();
     })
