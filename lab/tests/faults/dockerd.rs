@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use replicator_lab::bench::{Bench, outcomes};
 use replicator_lab::dockerd::{Dockerd, docker};
-use replicator_lab::fleet::Fleet;
+use replicator_lab::fleet::{Answer, Fleet};
 use replicator_lab::{images, wait};
 use replicator_protocol::wire::event::Outcome;
 use serde_json::Value;
@@ -88,8 +88,11 @@ impl Scene {
         let well = well.await;
         assert!(well.is_ok(), "{:#}", self.status().await);
         let fleet = &self.fleet;
-        let page = fleet.fetch(fleet.name(), "/").await.unwrap();
-        assert!(page.status == 200 && page.body.starts_with(greeting), "{page:?}");
+        // What is known to be well may be known from before.
+        let serves = |page: &Answer| page.status == 200 && page.body.starts_with(greeting);
+        let page =
+            wait::until("the page", BACK_WITHIN, async || Ok(fleet.fetch(fleet.name(), "/").await.ok().filter(serves)));
+        page.await.unwrap();
         let names = |all: &BTreeMap<String, String>| all.keys().cloned().collect::<Vec<_>>();
         assert_eq!(names(&fleet.containers().unwrap()), names(&self.containers), "each once, and nothing beside it");
         let networks = docker(&["network", "ls", "--filter", "driver=bridge", "--format", "{{.Name}}"]).unwrap();

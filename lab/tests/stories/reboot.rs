@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use replicator_lab::dockerd::docker;
+use replicator_lab::dockerd::{Dockerd, docker};
 use replicator_lab::fleet::Fleet;
 use replicator_lab::wait;
 use serde_json::Value;
 
-/// Times the machine goes down, each time its containers in another order.
+/// Times the machine goes down, each time its containers in another order, and after the first the runtime too.
 const ROUNDS: usize = 3;
 /// Longest until everything serves again: a few starts and checks of health.
 const BACK_WITHIN: Duration = Duration::from_secs(60);
@@ -41,7 +41,8 @@ fn is_well(status: &Value, number: &Value) -> bool {
 
 #[tokio::test]
 async fn rebooted_host_is_as_declared_with_no_broker_and_tells_later() {
-    let mut fleet = Fleet::start().await.unwrap();
+    let mut dockerd = Dockerd::start().await.unwrap();
+    let mut fleet = Fleet::start_with(&dockerd).await.unwrap();
     fleet.host("up").await.unwrap().json().unwrap();
     let before = fleet.containers().unwrap();
     assert_eq!(before.len(), 3);
@@ -52,9 +53,16 @@ async fn rebooted_host_is_as_declared_with_no_broker_and_tells_later() {
         fleet.kill_agent().await.unwrap();
         let order = end_containers(&fleet);
         assert!(fleet.fetch(fleet.name(), "/").await.is_err(), "the control: nothing is served");
+        if round > 0 {
+            dockerd.kill().await.unwrap();
+        }
         // As the machine does: this lies in memory.
         std::fs::remove_dir_all(fleet.agent_root().join("run")).unwrap();
         fleet.start_agent().await.unwrap();
+        if round > 0 {
+            // The agent is up first, and has no runtime to ask.
+            dockerd.resume().await.unwrap();
+        }
         let served = wait::until("the page", BACK_WITHIN, async || {
             Ok(fleet.fetch(fleet.name(), "/").await.ok().filter(|answer| answer.status == 200))
         });
