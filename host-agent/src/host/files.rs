@@ -2,6 +2,7 @@
 
 use std::fs::{self, File, Permissions};
 use std::io::{self, Read as _, Write as _};
+use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, fchown};
 use std::path::{Component, Path, PathBuf};
 
@@ -88,12 +89,16 @@ pub fn look(path: &Path) -> io::Result<Option<Seen>> {
     }))
 }
 
-/// Opens the regular file at `path` for reading: nothing that could be waited for, whatever somebody has put there
-/// since it was looked at. With [`OFlags::NOFOLLOW`] in `links`, no link either.
+/// Opens the regular file at `path` for reading: nothing that could be waited for, and no device, of which the mere
+/// opening may do something, whatever somebody has put there since it was looked at. With [`OFlags::NOFOLLOW`] in
+/// `links`, no link either.
 fn open(path: &Path, links: OFlags) -> io::Result<File> {
-    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | links;
-    let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
-    if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::from(Errno::NXIO)) }
+    let found = File::from(rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC | links, Mode::empty())?);
+    if !found.metadata()?.is_file() {
+        return Err(io::Error::from(Errno::NXIO));
+    }
+    // What was found, whatever is at the path by now: see O_PATH in open(2).
+    File::open(format!("/proc/self/fd/{}", found.as_raw_fd()))
 }
 
 /// Whether [`open`] found something else than a regular file, or nothing.

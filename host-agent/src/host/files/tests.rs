@@ -57,6 +57,31 @@ fn pipe_in_the_place_of_a_file_is_waited_for_by_nobody() {
     assert!(look(&pipe).unwrap().is_some() && look(&turned).unwrap().is_some());
 }
 
+/// To open a device may do something already: to open one of watchdogs starts it.
+#[test]
+fn what_is_no_file_is_not_even_opened() {
+    use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
+
+    let folder = tempfile::tempdir().unwrap();
+    let (device, file) = (folder.path().join(".replicator-0123456789abcdef.part"), folder.path().join("file"));
+    let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+    // As of `/dev/null`, see null(4).
+    let number = rustix::fs::makedev(1, 3);
+    rustix::fs::mknodat(rustix::fs::CWD, &device, rustix::fs::FileType::CharacterDevice, mode, number).unwrap();
+    fs::write(&file, "content").unwrap();
+    let watch = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC).unwrap();
+    for path in [&device, &file] {
+        inotify::add_watch(&watch, path, WatchFlags::OPEN).unwrap();
+    }
+    let mut buffer = [std::mem::MaybeUninit::uninit(); 4096];
+    let mut opened = inotify::Reader::new(&watch, &mut buffer);
+    assert!(read(&device).is_err() && link(&device, &folder.path().join("other")).is_err());
+    assert_eq!(sweep(folder.path()).unwrap(), 0);
+    assert_eq!(opened.next().unwrap_err(), Errno::AGAIN, "nobody opened it");
+    assert_eq!(read(&file).unwrap(), b"content");
+    assert!(opened.next().unwrap().events().contains(ReadFlags::OPEN), "the control");
+}
+
 #[test]
 fn path_leads_where_its_links_do_and_what_is_not_there_is_taken_as_written() {
     use std::os::unix::fs::symlink;
