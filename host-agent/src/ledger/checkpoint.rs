@@ -29,6 +29,11 @@ impl Checkpoint {
         connection.query_row("SELECT number, hash, state FROM checkpoint", [], row).optional()
     }
 
+    /// Bytes of what is kept in this file's; 0 where it has none.
+    pub(super) fn size(connection: &Connection) -> rusqlite::Result<u64> {
+        connection.query_row("SELECT coalesce(max(length(state)), 0) FROM checkpoint", [], |row| row.get(0))
+    }
+
     /// Writes it into a file that has none.
     pub(super) fn write(&self, connection: &Connection) -> rusqlite::Result<()> {
         let insert = "INSERT INTO checkpoint (id, number, hash, state) VALUES (1, ?, ?, ?)";

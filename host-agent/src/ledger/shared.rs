@@ -23,7 +23,7 @@ impl SharedLedger {
         Self { ledger: Mutex::new(ledger), appended }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Ledger> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, Ledger> {
         // A task that panicked inside a transaction left it rolled back: the ledger is as it was before.
         self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
     }

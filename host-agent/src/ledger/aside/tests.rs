@@ -5,7 +5,6 @@ use rusqlite::Connection;
 
 use super::*;
 use crate::clock::SystemClock;
-use crate::ledger::Limits;
 
 fn uid() -> HostUid {
     HostUid::parse(&"a".repeat(32)).unwrap()
@@ -121,8 +120,7 @@ fn further_file_that_was_emptied_or_of_which_only_the_log_is_left_is_lost() {
         |file: &Path| fs::rename(file, file.with_extension("db-wal")).unwrap(),
     ] {
         let at = lived();
-        let ledger = Ledger::open(at.path(), &uid(), Arc::new(SystemClock)).unwrap();
-        ledger.within(Limits { file: 1, budget: u64::MAX }).keep_within_limits().unwrap();
+        Ledger::open(at.path(), &uid(), Arc::new(SystemClock)).unwrap().rotate().unwrap();
         lose(&at.path().join(further));
         let (ledger, found) = open(at.path()).unwrap();
         assert!(matches!(found, Some(Damage::File { .. })), "{found:?}");
@@ -133,10 +131,9 @@ fn further_file_that_was_emptied_or_of_which_only_the_log_is_left_is_lost() {
 #[test]
 fn damaged_file_behind_a_good_one_leaves_the_good_ones_last_entry_named() {
     let at = lived();
-    let mut ledger =
-        Ledger::open(at.path(), &uid(), Arc::new(SystemClock)).unwrap().within(Limits { file: 1, budget: u64::MAX });
+    let mut ledger = Ledger::open(at.path(), &uid(), Arc::new(SystemClock)).unwrap();
     let closed_with = ledger.head();
-    ledger.keep_within_limits().unwrap();
+    ledger.rotate().unwrap();
     drop(ledger);
     fs::write(at.path().join("ledger/ledger-00000000000000000007.db"), [0x5a; 8192]).unwrap();
     let (ledger, _) = open(at.path()).unwrap();

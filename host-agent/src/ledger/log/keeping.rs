@@ -21,10 +21,14 @@ use crate::ledger::projections::Fold as _;
 use crate::ledger::rows::{insert, put_settled, settled};
 use crate::ledger::schema;
 
+/// Bytes of a file that holds nothing yet: one page for each table, and what they are made of.
+const NOTHING: u64 = 5 * 4096;
+
 /// How large a ledger and its files grow, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// From here on a further file is begun. What one append adds may go beyond it.
+    /// From here on a further file is begun, unless more than half of this one is what it began with: then when it has
+    /// grown by as much again. What one append adds may go beyond it.
     pub file: u64,
     /// Above this, oldest files are dropped, as far as they are receipted.
     pub budget: u64,
@@ -45,11 +49,19 @@ impl Ledger {
     /// [`KeepError`]: every entry is still there, and the next append goes where it should.
     pub fn keep_within_limits(&mut self) -> Result<(), KeepError> {
         self.writable()?;
-        if self.size()? >= self.limits.file {
+        if self.is_full()? {
             self.rotate()?;
         }
         while self.drop_oldest()? {}
         Ok(())
+    }
+
+    /// Whether a further file is due. One that began with a large checkpoint would be full from its beginning: the entry
+    /// that tells of it, and the receipt for that entry, would each bring on the next, without end.
+    fn is_full(&self) -> Result<bool, StoreError> {
+        let connection = self.connection()?;
+        let began_with = NOTHING + Checkpoint::size(connection).map_err(at::<StoreError>(connection))?;
+        Ok(self.size()? >= self.limits.file.max(2 * began_with))
     }
 
     /// Bytes of the file that is appended to, as they will be on disk.
@@ -61,7 +73,7 @@ impl Ledger {
     }
 
     /// Goes over to a further file: made whole under another name, and ours once it has its own.
-    fn rotate(&mut self) -> Result<(), KeepError> {
+    pub(in crate::ledger) fn rotate(&mut self) -> Result<(), KeepError> {
         let file = LedgerFile::beginning_with(&self.folder, self.head.number + 1);
         let unfinished = file.unfinished();
         let (head, event) = match self.make_next(&unfinished) {

@@ -77,6 +77,49 @@ fn full_file_is_closed_and_the_chain_goes_on_in_the_next() {
     assert_eq!(reader.verify().unwrap().hash, head.hash);
 }
 
+/// With as many applies as are kept, a checkpoint alone is above the least limit there may be.
+#[test]
+fn file_that_is_nearly_all_checkpoint_is_not_full_from_its_beginning() {
+    let least = Limits { file: 64 << 10, budget: 64 << 10 };
+    let at = tempfile::tempdir().unwrap();
+    let ledger = open(at.path(), least).unwrap();
+    assert_eq!(ledger.lock().size().unwrap(), NOTHING, "with its first entry");
+    let every = [Outcome::Changed, Outcome::Unchanged, Outcome::Failed, Outcome::Skipped, Outcome::Removed];
+    let results = every.map(|outcome| ResourceResult { outcome: outcome.into(), ..ResourceResult::default() }).into();
+    let report = ApplyReported { results, complete: true, ..ApplyReported::default() };
+    ledger.append(None, vec![Body::ApplyReported(report); 300]).unwrap();
+    let rotations = || {
+        let entries = ledger.read_after(0, u32::MAX).unwrap();
+        let rotated =
+            entries.iter().filter(|entry| matches!(entry.event().unwrap().body, Some(Body::LedgerRotated(_))));
+        (rotated.count(), ledger.head().number)
+    };
+    assert_eq!(names(at.path()).len(), 2, "the control");
+    assert!(ledger.lock().size().unwrap() > least.file, "the control");
+    settle_all(&ledger);
+    let (count, head) = rotations();
+    for _ in 0..20 {
+        settle_all(&ledger);
+    }
+    assert_eq!(rotations(), (count, head), "a receipt brings on nothing");
+    let before = ledger.head().number;
+    for _ in 0..4 {
+        live(&ledger, 1);
+        settle_all(&ledger);
+    }
+    assert_eq!(ledger.head().number, before + 8, "nor do entries that are less than a checkpoint");
+    live(&ledger, 40);
+    assert!(rotations().0 > count, "in the end it is full");
+    drop(ledger);
+    let again = open(at.path(), least).unwrap();
+    settle_all(&again);
+    let head = again.head();
+    for _ in 0..5 {
+        settle_all(&again);
+    }
+    assert_eq!(again.head(), head, "opened again it is the same");
+}
+
 #[test]
 fn only_files_receipted_to_their_end_are_dropped_oldest_first_above_the_budget() {
     let at = tempfile::tempdir().unwrap();
