@@ -74,6 +74,8 @@ pub struct Ledger {
     state: State,
     clock: Arc<dyn Clock>,
     limits: Limits,
+    /// When the ledger could not be kept within its limits, where it was not since; on the monotonic clock.
+    unkept: Option<u64>,
     /// Released when the ledger is dropped, or when the process dies.
     _hold: Hold,
 }

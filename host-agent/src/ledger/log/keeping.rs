@@ -24,6 +24,10 @@ use crate::ledger::schema;
 /// Bytes of a file that holds nothing yet: one page for each table, and what they are made of.
 const NOTHING: u64 = 5 * 4096;
 
+/// Pause before it is tried again to keep a ledger within its limits, in milliseconds: each attempt writes and syncs all
+/// that its entries fold to, which helps nobody where the disk is full.
+const AGAIN: u64 = 60_000;
+
 /// How large a ledger and its files grow, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
@@ -44,16 +48,27 @@ impl Ledger {
     /// Begins a further file where the present one is full, and drops the oldest ones while the ledger is above
     /// its budget and they are receipted to their end. Appends an event for each.
     ///
+    /// After an error nothing is done, and no error told, for a minute.
+    ///
     /// # Errors
     ///
     /// [`KeepError`]: every entry is still there, and the next append goes where it should.
     pub fn keep_within_limits(&mut self) -> Result<(), KeepError> {
-        self.writable()?;
-        if self.is_full()? {
-            self.rotate()?;
+        let now = self.clock.monotonic_time();
+        if self.unkept.is_some_and(|at| now.saturating_sub(at) < AGAIN) {
+            return Ok(());
         }
+        let kept = self.rotate_and_drop();
+        self.unkept = kept.is_err().then_some(now);
+        kept
+    }
+
+    fn rotate_and_drop(&mut self) -> Result<(), KeepError> {
+        self.writable()?;
+        let rotated = if self.is_full()? { self.rotate() } else { Ok(()) };
+        // What is dropped may be the room that a further file lacks.
         while self.drop_oldest()? {}
-        Ok(())
+        rotated
     }
 
     /// Whether a further file is due. One that began with a large checkpoint would be full from its beginning: the entry

@@ -86,6 +86,7 @@ impl Ledger {
             state,
             clock,
             limits: Limits::default(),
+            unkept: None,
             _hold: hold,
         })
     }
@@ -111,6 +112,7 @@ impl Ledger {
             state: State::default(),
             clock,
             limits: Limits::default(),
+            unkept: None,
             _hold: hold,
         };
         ledger.append(None, first).map(drop).map_err(OpenError::First)

@@ -1,12 +1,13 @@
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use replicator_protocol::ids::HostUid;
 use replicator_protocol::wire::event::{ApplyReported, DriftFound, Outcome, ResourceResult};
 
 use super::*;
-use crate::clock::SystemClock;
+use crate::clock::{Clock, SystemClock};
 use crate::ledger::projections::{Projections, status_at};
 use crate::ledger::{Damage, OpenError, Reader, SharedLedger, VerifyError};
 
@@ -215,6 +216,55 @@ fn ledger_of_an_earlier_build_opens_and_goes_on() {
     live(&ledger, 1);
     assert_eq!(names(at.path()).len(), 2);
     assert_eq!(Reader::open(at.path()).unwrap().unwrap().verify().unwrap().number, ledger.head().number);
+}
+
+/// A clock that stands still until it is set.
+#[derive(Default)]
+struct Still(AtomicU64);
+
+impl Clock for Still {
+    fn wall_time(&self) -> u64 {
+        0
+    }
+    fn monotonic_time(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+    fn boot_id(&self) -> String {
+        "boot".into()
+    }
+}
+
+#[test]
+fn further_file_that_cannot_be_begun_is_tried_for_again_only_after_a_pause() {
+    let at = tempfile::tempdir().unwrap();
+    let clock = Arc::new(Still::default());
+    let host = HostUid::parse(&"a".repeat(32)).unwrap();
+    let mut ledger = Ledger::open(at.path(), &host, Arc::<Still>::clone(&clock)).unwrap().within(SMALL);
+    ledger.append(None, vec![drift(1); 60]).unwrap();
+    ledger.keep_within_limits().unwrap();
+    ledger.append(None, vec![drift(1); 60]).unwrap();
+    assert_eq!(names(at.path()).len(), 2, "the control");
+    // In the place of every file that might be made.
+    let places: Vec<_> =
+        (100..200).map(|first| LedgerFile::beginning_with(&ledger.folder, first).unfinished()).collect();
+    places.iter().for_each(|place| std::fs::create_dir(place).unwrap());
+    let head = ledger.head();
+    assert!(ledger.settle(head.number, head.hash).unwrap());
+    assert!(ledger.keep_within_limits().is_err());
+    assert_eq!(names(at.path()).len(), 1, "what is receipted makes room all the same");
+    for now in [0, AGAIN / 2, AGAIN - 1] {
+        clock.0.store(now, Ordering::Relaxed);
+        ledger.append(None, vec![report()]).unwrap();
+        ledger.keep_within_limits().unwrap();
+    }
+    clock.0.store(AGAIN, Ordering::Relaxed);
+    assert!(ledger.keep_within_limits().is_err(), "tried again");
+    places.iter().for_each(|place| std::fs::remove_dir(place).unwrap());
+    ledger.keep_within_limits().unwrap();
+    assert_eq!(names(at.path()).len(), 1, "not before the next minute is over");
+    clock.0.store(2 * AGAIN, Ordering::Relaxed);
+    ledger.keep_within_limits().unwrap();
+    assert!(ledger.current.first > head.number, "a further file is begun");
 }
 
 /// What is wrong with a ledger of several files whose file at `place` something was done to.
