@@ -73,6 +73,23 @@ pub fn sweep(folder: &Path) -> Result<(), FileError> {
     Ok(())
 }
 
+/// Gives the file at `path` the name `aside.NAME-N` in the same folder, with the first N that is free: what was put aside
+/// before stays.
+///
+/// # Errors
+///
+/// [`FileError`]; it may have both names.
+pub fn put_aside(path: &Path) -> Result<(), FileError> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let linked =
+        (1_u32..).find_map(|number| match fs::hard_link(path, path.with_file_name(format!("aside.{name}-{number}"))) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => None,
+            linked => Some(linked),
+        });
+    let put = linked.unwrap_or(Ok(())).and_then(|()| fs::remove_file(path));
+    put.map_err(|source| FileError::new("put aside", path, source))
+}
+
 /// Reads `path`; `None` where there is no such file.
 ///
 /// # Errors
@@ -126,6 +143,21 @@ mod tests {
         let mut left: Vec<_> = fs::read_dir(at.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
         left.sort();
         assert_eq!(left, [".new-foLder", ".new-notes.txt", "key"]);
+    }
+
+    #[test]
+    fn what_was_put_aside_is_not_overwritten_by_what_is_put_aside_next() {
+        let at = tempfile::tempdir().unwrap();
+        let path = at.path().join("key");
+        for content in ["first", "second"] {
+            fs::write(&path, content).unwrap();
+            put_aside(&path).unwrap();
+            assert!(!path.exists());
+        }
+        let kept = [1, 2].map(|number| fs::read(at.path().join(format!("aside.key-{number}"))).unwrap());
+        assert_eq!(kept, [b"first".to_vec(), b"second".to_vec()]);
+        assert!(put_aside(&path).is_err(), "there is nothing");
+        assert_eq!(fs::read_dir(at.path()).unwrap().count(), 2);
     }
 
     #[test]

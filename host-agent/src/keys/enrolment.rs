@@ -253,7 +253,7 @@ mod tests {
         assert!(enrolled(&layout, 2, false).is_err());
         assert_eq!(enrolled(&layout, 3, true).unwrap(), testing::membership());
         HostKeys::load(&layout.keys()).unwrap();
-        let aside = std::fs::read(layout.keys().join("aside.sealing")).unwrap();
+        let aside = std::fs::read(layout.keys().join("aside.sealing-1")).unwrap();
         assert_eq!(aside, b"short", "what was there is not lost");
     }
 

@@ -47,7 +47,8 @@ impl HostKeys {
         Self::load(keys)
     }
 
-    /// Puts what lies in the place of a pair and is none aside, as `aside.NAME`: where the operator wants new ones.
+    /// Puts what lies in the place of a pair and is none aside, as `aside.NAME-N` with the first N that is free: where
+    /// the operator wants new ones.
     ///
     /// # Errors
     ///
@@ -56,10 +57,7 @@ impl HostKeys {
         for name in [IDENTITY, SEALING, OVERLAY, LINK] {
             let path = keys.join(name);
             match load_seed(&path) {
-                Err(KeyError::Malformed(_)) => {
-                    let put = std::fs::rename(&path, keys.join(format!("aside.{name}")));
-                    put.map_err(|source| durable::FileError::new("put aside", &path, source))?;
-                }
+                Err(KeyError::Malformed(_)) => durable::put_aside(&path)?,
                 Ok(_) | Err(KeyError::Missing(_)) => {}
                 Err(error) => return Err(error),
             }

@@ -76,9 +76,7 @@ impl Trusted {
         durable::folder(trust)?;
         let beyond = |version: u64| usize::try_from(version).is_ok_and(|version| version > envelopes.len());
         for version in versions(trust)?.into_iter().filter(|version| beyond(*version)) {
-            let from = path(trust, version);
-            let aside = trust.join(format!("aside.keyring.{version}"));
-            std::fs::rename(&from, aside).map_err(|source| FileError::new("put aside", &from, source))?;
+            durable::put_aside(&path(trust, version))?;
         }
         (1..)
             .zip(envelopes)
@@ -166,7 +164,7 @@ mod tests {
         let mut trusted = Trusted::load(at.path(), Digest::of(&first)).unwrap();
         trusted.accept_next(&keyring_document(3, 1, root_key())).unwrap();
         assert_eq!(Trusted::load(at.path(), Digest::of(&first)).unwrap().keyring().version(), 3);
-        assert!(at.path().join("aside.keyring.3").exists() && at.path().join("aside.keyring.9").exists());
+        assert!(at.path().join("aside.keyring.3-1").exists() && at.path().join("aside.keyring.9-1").exists());
     }
 
     #[test]
