@@ -62,22 +62,28 @@ fn events(connection: &Connection, after: u64) -> Vec<Event> {
 }
 
 fn told(resources: Resources) -> Vec<Body> {
-    let Resources { applied, begun, mut loose, given_up: _, reported: _, lost: _ } = resources;
+    let Resources { applied, begun, loose, given_up, reported: _, lost: _ } = resources;
     // What was begun may be half done: it is gone on with, as after a kill.
     let planned = begun.into_values().map(|step| {
         let module = step.resource.rsplit_once('.').map(|(module, _)| module.to_owned()).unwrap_or_default();
         Body::StepsPlanned(StepsPlanned { module, steps: vec![step] })
     });
-    let mut told: Vec<_> = planned.collect();
+    let mut recovered = BTreeMap::<String, RecordRecovered>::new();
     for (resource, Applied { record, since: _, place, before }) in applied {
-        let place = place.and_then(|place| u32::try_from(place).ok());
-        let loose = loose.remove(&resource).unwrap_or_default();
-        told.push(Body::RecordRecovered(RecordRecovered { resource, record: Some(record), before, place, loose }));
+        let one = recovered.entry(resource).or_default();
+        (one.record, one.before) = (Some(record), before);
+        one.place = place.and_then(|place| u32::try_from(place).ok());
     }
     for (resource, loose) in loose {
-        told.push(Body::RecordRecovered(RecordRecovered { resource, loose, ..RecordRecovered::default() }));
+        recovered.entry(resource).or_default().loose = loose;
     }
-    told
+    for (resource, (declaration, failure)) in given_up {
+        let one = recovered.entry(resource).or_default();
+        (one.given_up, one.given_up_for) = (Some(failure), Some(declaration));
+    }
+    let recovered =
+        recovered.into_iter().map(|(resource, one)| Body::RecordRecovered(RecordRecovered { resource, ..one }));
+    planned.chain(recovered).collect()
 }
 
 #[cfg(test)]

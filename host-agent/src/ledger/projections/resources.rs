@@ -130,6 +130,9 @@ impl super::Fold for Resources {
                 if !recovered.loose.is_empty() {
                     self.loose.insert(recovered.resource.clone(), recovered.loose.clone());
                 }
+                if let (Some(failure), Some(of)) = (&recovered.given_up, &recovered.given_up_for) {
+                    self.given_up.insert(recovered.resource.clone(), (of.clone(), failure.clone()));
+                }
                 let Some(record) = recovered.record.clone() else { return };
                 let place = recovered.place.and_then(|place| usize::try_from(place).ok());
                 let applied = Applied { record, since: event.number, place, before: recovered.before.clone() };

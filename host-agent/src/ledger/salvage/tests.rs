@@ -3,11 +3,12 @@ use std::os::unix::fs::FileExt as _;
 use std::sync::Arc;
 
 use replicator_protocol::wire::event::{
-    ApplyReported, OriginalKept, Outcome, PlannedStep, Record, ResourceResult, StepFinished,
+    ApplyReported, DeclarationRef, Failure, OriginalKept, Outcome, PlannedStep, Record, ResourceResult, StepFinished,
 };
 
 use super::*;
 use crate::clock::SystemClock;
+use crate::ledger::projections::resources::INTERRUPTED;
 use crate::ledger::{Ledger, Limits, open_or_set_aside};
 
 const NO_LIMIT: Limits = Limits { file: u64::MAX, budget: u64::MAX };
@@ -33,6 +34,19 @@ fn made(number: u32) -> Body {
     Body::StepFinished(StepFinished { result, record: Some(record), ..StepFinished::default() })
 }
 
+/// A failed step that is not tried again.
+fn given_up(resource: &str) -> Body {
+    let fields = [(INTERRUPTED.to_owned(), "yes".to_owned())].into();
+    let failure = Some(Failure { code: "unhealthy".into(), fields, ..Failure::default() });
+    let result = ResourceResult {
+        resource: resource.into(),
+        outcome: Outcome::Failed.into(),
+        failure,
+        ..ResourceResult::default()
+    };
+    Body::StepFinished(StepFinished { result: Some(result), ..StepFinished::default() })
+}
+
 /// A ledger with twelve resources, reported, and one more step begun; closed.
 fn lived(limits: Limits) -> (tempfile::TempDir, Arc<Resources>) {
     let at = tempfile::tempdir().unwrap();
@@ -49,6 +63,9 @@ fn lived(limits: Limits) -> (tempfile::TempDir, Arc<Resources>) {
     let planned = StepsPlanned { module: "web".into(), steps: vec![step] };
     let bodies = vec![Body::ApplyReported(report), Body::StepsPlanned(planned), Body::OriginalKept(kept)];
     ledger.append(None, bodies).unwrap();
+    // One that is recorded, and one of which nothing else is known.
+    let declaration = DeclarationRef { epoch: 1, sequence: 2, hash: vec![3].into() };
+    ledger.append(Some(&declaration), vec![given_up("web.file-7"), given_up("web.never")]).unwrap();
     let resources = Arc::clone(&ledger.state().resources);
     (at, resources)
 }
@@ -82,6 +99,7 @@ fn all_but_the_altered_entry_is_known_to_the_new_ledger() {
     expected.retain(|(name, ..)| name != "web.file-3");
     assert_eq!(known(&after), expected);
     assert_eq!((&after.begun, &after.loose), (&before.begun, &before.loose), "half done as before");
+    assert_eq!((&after.given_up, after.given_up.len()), (&before.given_up, 2), "not tried again");
 }
 
 #[test]
