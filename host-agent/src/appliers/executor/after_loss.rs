@@ -7,11 +7,12 @@ use std::path::Path;
 
 use replicator_protocol::resources::Resource;
 use replicator_protocol::wire::declaration::resource;
+use replicator_protocol::wire::event::Record;
 use zeroize::Zeroizing;
 
 use super::super::applier::Tools;
 use super::super::directory::Directories;
-use super::super::file::Files;
+use super::super::file::{Files, drifted};
 use crate::host::files::{self, FileType};
 use crate::ledger::projections::resources::Resources;
 
@@ -28,10 +29,19 @@ pub(super) fn assume_own(tools: &Tools, declared: &[Resource], ledger: &mut Reso
             resource::Kind::Network(_) | resource::Kind::Container(_) => continue,
         };
         // Where it cannot be known, the step fails for the same reason.
-        if let Ok(about) = about {
+        if let Ok(about) = about
+            && !is_another_folder(&about)
+        {
             ledger.announce(&name, &about);
         }
     }
+}
+
+/// Whether a folder stands there that is not as declared. A file is told by its content, and a folder by nothing but
+/// owner and mode: one that others share, or made for something else, has others as a rule.
+fn is_another_folder(about: &Record) -> bool {
+    let seen = files::look(Path::new(&about.target)).ok().flatten();
+    seen.is_some_and(|seen| seen.file_type == FileType::Directory && !drifted(about, seen.ownership).is_empty())
 }
 
 /// Whether what stands there is what was once found there, or elsewhere, and kept.

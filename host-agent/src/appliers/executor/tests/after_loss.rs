@@ -58,6 +58,22 @@ async fn what_was_found_equal_or_is_not_as_declared_stays_somebody_elses_after_a
 }
 
 #[tokio::test]
+async fn folder_with_another_mode_stays_somebody_elses_after_a_loss() {
+    let mut bench = Bench::new();
+    bench.lose_the_ledger();
+    for (name, mode) in [("other", 0o700), ("same", 0o750)] {
+        fs::create_dir(bench.path(name)).unwrap();
+        fs::set_permissions(bench.path(name), fs::Permissions::from_mode(mode)).unwrap();
+    }
+    let declared = vec![bench.directory("other", 0o750), bench.directory("same", 0o750)];
+    let in_force = bench.in_force_of(declared);
+    bench.executor.apply(&in_force, Trigger::Start, &|| false).await.unwrap();
+    bench.apply(&[]).await;
+    let stands = ["other", "same"].map(|name| bench.path(name).exists());
+    assert_eq!(stands, [true, false], "what is as declared had been applied before");
+}
+
+#[tokio::test]
 async fn loss_is_over_once_all_was_applied() {
     let mut bench = Bench::new();
     bench.lose_the_ledger();
