@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;
 
+use super::sized;
 use super::verify::Damage;
 
 const NO_ROOM: &str = "make room on the disk that holds it; the ledger is left as it is";
@@ -188,6 +189,14 @@ pub enum AppendError {
     /// The file that was begun last could not be opened.
     #[error("could not append to the ledger")]
     NotOpen(#[source] Box<OpenError>),
+    /// No message could carry it to a collector, nor anything behind it.
+    #[error("an event `{kind}` is too large for a message (got {size} bytes, have {})", sized::BODY_MAX)]
+    TooLarge {
+        /// Its kind.
+        kind: &'static str,
+        /// Bytes of its body.
+        size: usize,
+    },
 }
 
 impl AppendError {
@@ -197,6 +206,7 @@ impl AppendError {
         match self {
             Self::Store(error) => error.hint(),
             Self::NotOpen(error) => error.hint().unwrap_or(NOT_ALLOWED),
+            Self::TooLarge { .. } => "declare less in one resource: what is applied of it has to fit into one message",
         }
     }
 }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use prost::Message as _;
+use replicator_protocol::event_words;
 use replicator_protocol::ids::{Digest, HostUid};
 use replicator_protocol::wire::event::event::Body;
 use replicator_protocol::wire::event::{DeclarationRef, Event};
@@ -19,6 +20,7 @@ use super::files::LedgerFile;
 use super::lock::Hold;
 use super::projections::Fold as _;
 use super::rows::{entries_after, hash_of, insert, put_settled, settled};
+use super::sized;
 use super::state::State;
 use crate::clock::Clock;
 
@@ -89,12 +91,17 @@ impl Ledger {
 
     /// Appends `bodies`, all or none, and returns the new head.
     ///
-    /// They are on disk when this returns. `declaration` is the one they belong to, where they belong to one.
+    /// They are on disk when this returns. `declaration` is the one they belong to, where they belong to one. A body that
+    /// is larger than an event may be is told by several, or without what others say already.
     ///
     /// # Errors
     ///
     /// [`AppendError`]: nothing of the batch was recorded, and the head is as before.
     pub fn append(&mut self, declaration: Option<&DeclarationRef>, bodies: Vec<Body>) -> Result<Head, AppendError> {
+        let bodies: Vec<_> = bodies.into_iter().flat_map(sized::fit).collect();
+        if let Some(body) = bodies.iter().find(|body| sized::size(body) > sized::BODY_MAX) {
+            return Err(AppendError::TooLarge { kind: event_words::kind(body), size: sized::size(body) });
+        }
         let (mut head, mut events) = (self.head, Vec::with_capacity(bodies.len()));
         let stamp = self.stamp(declaration);
         let connection = self.writable()?;

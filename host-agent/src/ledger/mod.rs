@@ -18,6 +18,7 @@ mod rows;
 mod salvage;
 mod schema;
 mod shared;
+mod sized;
 mod state;
 mod verify;
 

@@ -17,6 +17,7 @@ use super::checkpoint::{self, Checkpoint};
 use super::files;
 use super::projections::Fold as _;
 use super::projections::resources::{Applied, Resources};
+use super::sized;
 
 /// What of `host` can still be read in the files in `database`, as the events that tell it to a new ledger.
 pub(super) fn salvage(database: &Path, host: &HostUid) -> Vec<Body> {
@@ -83,7 +84,9 @@ fn told(resources: Resources) -> Vec<Body> {
     }
     let recovered =
         recovered.into_iter().map(|(resource, one)| Body::RecordRecovered(RecordRecovered { resource, ..one }));
-    planned.chain(recovered).collect()
+    // What no event can hold would keep the new ledger from beginning; the rest of what is known goes over.
+    let told = planned.chain(recovered).flat_map(sized::fit);
+    told.filter(|body| sized::size(body) <= sized::BODY_MAX).collect()
 }
 
 #[cfg(test)]
