@@ -8,11 +8,12 @@ mod remains;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context as _, Result, bail};
 use replicator_host_agent::host::docker::{Docker, SOCKET};
 use rustix::process::{Pid, Signal, kill_process};
+use tokio::io::{AsyncBufReadExt as _, BufReader};
 
 use crate::namespace::Namespace;
 use crate::{images, wait};
@@ -131,6 +132,28 @@ impl Dockerd {
     /// It does not run.
     pub fn go_on(&self) -> Result<()> {
         self.signal(Signal::CONT)
+    }
+
+    /// Waits until the daemon tells that something happened from now on to a container called `name`: sooner than who
+    /// asks again and again could know.
+    ///
+    /// # Errors
+    ///
+    /// It tells nothing more.
+    pub async fn tells_of(&self, name: &str) -> Result<()> {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH)?;
+        let since = format!("{}.{:09}", now.as_secs(), now.subsec_nanos());
+        let mut command = tokio::process::Command::new("docker");
+        command.args(["events", "--since", &since, "--filter", "type=container", "--format"]);
+        command.arg("{{.Actor.Attributes.name}}").stdout(Stdio::piped()).kill_on_drop(true);
+        let mut told = command.spawn()?;
+        let mut lines = BufReader::new(told.stdout.take().context("no stdout")?).lines();
+        while let Some(line) = lines.next_line().await? {
+            if line == name {
+                return Ok(());
+            }
+        }
+        bail!("the runtime tells nothing more, and nothing of `{name}`")
     }
 
     async fn end(&mut self, signal: Signal, within: Duration) -> Result<()> {

@@ -150,10 +150,9 @@ async fn runtime_killed_in_an_apply_costs_nothing_but_time() {
     for (at, (before, after)) in [("ada_web.next", ("hello", "hullo")), ("ada_web.prev", ("hullo", "hello"))] {
         scene.greet(before, after);
         let Scene { fleet, dockerd, .. } = &mut scene;
+        let called = format!("{}_{at}", fleet.host);
         let killed = async {
-            let there =
-                wait::until(at, SEEN_WITHIN, async || Ok(fleet.containers().unwrap().contains_key(at).then_some(())));
-            there.await.unwrap();
+            tokio::time::timeout(SEEN_WITHIN, dockerd.tells_of(&called)).await.unwrap().unwrap();
             dockerd.kill().await.unwrap();
         };
         let (said, ()) = tokio::join!(fleet.host("converge"), killed);
@@ -184,11 +183,9 @@ async fn runtime_that_hangs_is_waited_for_and_nothing_is_started_again() {
 async fn runtime_that_hangs_in_an_apply_is_waited_for() {
     let scene = Scene::new().await;
     scene.greet("hello", "hullo");
+    let called = format!("{}_ada_web.next", scene.fleet.host);
     let hung = async {
-        let there = wait::until("the replacement", SEEN_WITHIN, async || {
-            Ok(scene.fleet.containers().unwrap().contains_key("ada_web.next").then_some(()))
-        });
-        there.await.unwrap();
+        tokio::time::timeout(SEEN_WITHIN, scene.dockerd.tells_of(&called)).await.unwrap().unwrap();
         scene.dockerd.hang().unwrap();
         scene.beats().await;
     };
