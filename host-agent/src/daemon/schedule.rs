@@ -27,6 +27,8 @@ pub(super) struct Schedule {
     full: u64,
     retry: Option<u64>,
     failures: usize,
+    /// How often the runtime came back since all was well, and before when its next return brings nothing on.
+    returns: (usize, u64),
     /// When the last look ended, where it failed and had tried something.
     failed: Option<u64>,
 }
@@ -34,7 +36,7 @@ pub(super) struct Schedule {
 impl Schedule {
     pub(super) fn new(intervals: Intervals, now: u64, random: u64) -> Self {
         let (cheap, full) = (after(intervals.cheap, now, random), after(intervals.full, now, random));
-        Self { intervals, cheap, full, retry: None, failures: 0, failed: None }
+        Self { intervals, cheap, full, retry: None, failures: 0, returns: (0, 0), failed: None }
     }
 
     /// When something is due.
@@ -65,7 +67,7 @@ impl Schedule {
         }
         let tried_again_anyway = depth == Depth::Cheap && self.retry.is_some_and(|at| now < at);
         if well {
-            (self.retry, self.failures) = (None, 0);
+            self.begin_anew();
         } else if !tried_again_anyway {
             self.retry = RETRIES.get(self.failures).map(|pause| after(*pause, now, random));
             self.failures += 1;
@@ -85,18 +87,22 @@ impl Schedule {
     }
 
     /// The runtime was away and is back: what failed may have failed for that, and is tried again now; and where nothing
-    /// failed, it is looked whether everything came up with it.
+    /// failed, it is looked whether everything came up with it. One that goes away over what is tried again brings it on
+    /// after growing pauses only.
     pub(super) fn runtime_is_back(&mut self, now: u64) {
-        if self.failures > 0 {
-            (self.retry, self.failures) = (Some(now), 0);
-        } else {
+        let (returned, quiet_until) = self.returns;
+        if self.failures == 0 {
             self.cheap = self.cheap.min(now);
+        } else if quiet_until <= now {
+            (self.retry, self.failures) = (Some(now), 0);
+            let pause = RETRIES[returned.min(RETRIES.len() - 1)];
+            self.returns = (returned + 1, now.saturating_add(pause * 1000));
         }
     }
 
     /// Something newer is in force: what failed before says nothing of it.
     pub(super) fn begin_anew(&mut self) {
-        (self.retry, self.failures) = (None, 0);
+        (self.retry, self.failures, self.returns) = (None, 0, (0, 0));
     }
 }
 
@@ -184,6 +190,25 @@ mod tests {
         assert_eq!(schedule.due(3_000), Some(Due::Retry));
         schedule.ended(Depth::Full, false, (3_000, 0));
         assert_eq!(schedule.retry, Some(3_000 + 24_000), "the first pause again");
+    }
+
+    #[test]
+    fn runtime_that_comes_back_over_and_over_brings_on_what_failed_after_growing_pauses() {
+        let mut schedule = schedule();
+        schedule.ended(Depth::Full, false, (0, 0));
+        let mut tried = Vec::new();
+        for now in (0..500_000).step_by(5_000) {
+            schedule.runtime_is_back(now);
+            if schedule.retry == Some(now) {
+                tried.push(now / 1000);
+                schedule.ended(Depth::Full, false, (now, 0));
+            }
+        }
+        assert_eq!(tried, [0, 30, 90, 210, 450]);
+        schedule.ended(Depth::Full, true, (500_000, 0));
+        schedule.ended(Depth::Full, false, (500_001, 0));
+        schedule.runtime_is_back(500_002);
+        assert_eq!(schedule.due(500_002), Some(Due::Retry), "all was well in between");
     }
 
     #[test]
