@@ -14,6 +14,7 @@ use crate::home::FleetFolder;
 use crate::keys::{Keyrings, certificates};
 use crate::projections::fleet_view::SILENT_AFTER;
 use crate::serve::Store;
+use crate::state::{self, HostState};
 
 /// The words of kinds that a host can apply.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,6 +38,23 @@ impl Abilities {
     #[must_use]
     pub fn introduced(said: &enrolment::Abilities) -> Self {
         Self(said.kinds.iter().cloned().collect())
+    }
+
+    /// Demands that the host of `state`, called `host`, can apply all of `resources` by what it said lately, as
+    /// [`Abilities::heard`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Abilities::demand`].
+    pub fn demand_of(
+        state: &HostState,
+        host: &HostId,
+        (folder, store): (&FleetFolder, &Path),
+        resources: &[Resource],
+    ) -> Result<(), BootstrapError> {
+        let uid = state.identity.as_ref().map(|(_, uid)| uid);
+        let heard = uid.and_then(|uid| Self::heard(folder, store, uid, state::now()));
+        heard.map_or(Ok(()), |abilities| abilities.demand(host, resources))
     }
 
     /// Demands that `host` can apply all of `resources`.

@@ -60,11 +60,8 @@ impl Issuer<'_> {
         mut history: History,
         request: &Request,
     ) -> Result<(Position, ApplyReported), BootstrapError> {
-        if let Some((_, uid)) = &history.state.identity
-            && let Some(abilities) = Abilities::heard(self.folder, &self.collected, uid, state::now())
-        {
-            abilities.demand(self.host, &request.compiled.resources)?;
-        }
+        let places = (self.folder, &*self.collected);
+        Abilities::demand_of(&history.state, self.host, places, &request.compiled.resources)?;
         let since = Since::ask(&history.state, &self.collected, Ok(self.publisher)).await;
         since.unheard.iter().for_each(|why| tracing::warn!(why, "what the host reported meanwhile may be missing"));
         for _ in 0..ATTEMPTS {

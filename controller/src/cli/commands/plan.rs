@@ -102,11 +102,8 @@ pub async fn run(args: PlanArgs, context: &Context) -> Result<Exit, Failure> {
     let ready = Ready::new(context, &fleet, &inputs).await?;
     let log = Log::local(&context.home()?, &inputs.spec.state.app, &host)?;
     let (history, unheard) = supposed(&log, &folder, context).await?;
-    if let Some((_, uid)) = &history.state.identity
-        && let Some(abilities) = Abilities::heard(&folder, &context.home()?.collected_events(), uid, state::now())
-    {
-        abilities.demand(&host, &ready.compiled.resources)?;
-    }
+    let places = (&folder, &*context.home()?.collected_events());
+    Abilities::demand_of(&history.state, &host, places, &ready.compiled.resources)?;
     let uid = match &history.state.identity {
         Some((_, uid)) => uid.clone(),
         // A host that was never up has no number yet; the intent hash it gets then is another.
