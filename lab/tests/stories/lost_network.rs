@@ -20,7 +20,7 @@ async fn resources(fleet: &Fleet) -> Value {
 async fn told(fleet: &Fleet) -> usize {
     let said = fleet.agent(&["ledger", "show", "-o", "json"]).await.unwrap();
     let entries = said.done().unwrap().stdout.lines();
-    entries.filter(|line| line.contains("pod.ada.web network")).count()
+    entries.filter(|line| line.contains("pod.ada.web: network")).count()
 }
 
 /// Does `act` to the container that holds the pod's network, and awaits that this is told, that the page is served
