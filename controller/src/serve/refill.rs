@@ -4,6 +4,7 @@
 //! differs is sent.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
@@ -14,8 +15,9 @@ use replicator_protocol::ids::{HostUid, Position};
 use replicator_protocol::subjects;
 use replicator_protocol::wire::event::Receipt;
 
+use super::chain::Head;
 use super::collector::{Parts, signed};
-use super::store::StoreError;
+use super::store::{Store, StoreError};
 use crate::home::Home;
 use crate::keys::accounts::Member;
 use crate::keys::{KeysError, certificates, keyring};
@@ -50,6 +52,8 @@ pub(super) enum RefillError {
     Store(#[from] StoreError),
     #[error(transparent)]
     Log(#[from] LogError),
+    #[error("a thread of the comparison ended early")]
+    Thread(#[from] tokio::task::JoinError),
 }
 
 /// The users a comparison needs.
@@ -144,7 +148,8 @@ pub(super) async fn refill(parts: &Parts, hands: &Hands) -> Result<Compared, Ref
         tracing::warn!(stream, fields, "somebody had changed a stream; it is as it has to be again");
     }
     fills.iter().for_each(|fill| parts.metrics.fill(fill));
-    parts.store.keep_fills(&fills, state::now())?;
+    let (store, kept) = (Arc::clone(&parts.store), fills.clone());
+    tokio::task::spawn_blocking(move || store.keep_fills(&kept, state::now())).await??;
     told(parts, "keyrings", publish::publish_keyrings(&hands.admin, &parts.keys.keyrings()).await?);
     told(parts, "accounts", push_missing(&parts.folder, &hands.system).await?.len());
     told(parts, "receipts", receipts(parts, hands).await?);
@@ -204,12 +209,11 @@ async fn receipts(parts: &Parts, hands: &Hands) -> Result<usize, RefillError> {
         // never taken for one of too much.
         let held = publish::held_at(&hands.admin, subjects::RECEIPTS, &subject).await?;
         let (after, held) = held.map_or((0, None), |(number, held)| (number, Some(held)));
-        let latest = parts.store.heads()?.into_iter().find(|(of, _)| *of == host).map(|(_, head)| head);
-        let head = match (latest, held.as_ref().and_then(|held| chain_in(parts, held))) {
-            (Some(head), _) => head,
-            (None, Some(chain)) => parts.store.head(&host, chain)?,
-            (None, None) => continue,
-        };
+        let chain = held.as_ref().and_then(|held| chain_in(parts, held));
+        let (store, of) = (Arc::clone(&parts.store), host.clone());
+        // Not on a thread that others wait for: a store that another program has locked is waited for.
+        let head = tokio::task::spawn_blocking(move || head_of(&store, &of, chain)).await??;
+        let Some(head) = head else { continue };
         let receipt = signed(&host, &head, &key);
         if held.as_ref() != Some(&receipt) {
             // Where the collector published one since, it reaches further than what was read: it stays.
@@ -217,6 +221,16 @@ async fn receipts(parts: &Parts, hands: &Hands) -> Result<usize, RefillError> {
         }
     }
     Ok(given)
+}
+
+/// How far `host` is stored, on `chain` where nothing of it is; `None` where neither says anything.
+fn head_of(store: &Store, host: &HostUid, chain: Option<[u8; 16]>) -> Result<Option<Head>, StoreError> {
+    let latest = store.heads()?.into_iter().find(|(of, _)| of == host).map(|(_, head)| head);
+    match (latest, chain) {
+        (Some(head), _) => Ok(Some(head)),
+        (None, Some(chain)) => store.head(host, chain).map(Some),
+        (None, None) => Ok(None),
+    }
 }
 
 /// The chain a receipt of this fleet speaks of.

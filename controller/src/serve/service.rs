@@ -121,8 +121,10 @@ fn prepare(error: RefillError) -> ServeError {
         RefillError::Link(error) => ServeError::Link(error),
         RefillError::Keys(error) => ServeError::Keys(error),
         RefillError::Store(error) => ServeError::Store(error),
-        RefillError::Accounts(_) | RefillError::Streams(_) | RefillError::Publish(_) | RefillError::Log(_) => {
-            ServeError::Prepare(Box::new(error))
-        }
+        RefillError::Accounts(_)
+        | RefillError::Streams(_)
+        | RefillError::Publish(_)
+        | RefillError::Log(_)
+        | RefillError::Thread(_) => ServeError::Prepare(Box::new(error)),
     }
 }

@@ -165,15 +165,15 @@ impl Bed {
 async fn receipt_comes_only_after_the_durable_write() -> Result<()> {
     let bed = bed().await?;
     let history = history(&bed.uid, 5);
+    let admin = link::connect(&bed.broker.fleet, Member::Admin).await?;
+    let events = jetstream::new(admin).get_stream(subjects::EVENTS).await?;
+    let collector = events.get_consumer("collector").await;
+    let mut collector: consumer::PullConsumer = collector.map_err(anyhow::Error::from_boxed)?;
     // Another writer holds the store: nothing can be committed, although the broker takes everything.
     let other = rusqlite::Connection::open(bed.broker.home.collected_events())?;
     other.execute_batch("BEGIN IMMEDIATE")?;
     bed.say(&batch(&bed.uid, &history[..3]), &bed.identity).await?;
     // Handed out again: the collector had it, tried to store it, and gave up.
-    let admin = link::connect(&bed.broker.fleet, Member::Admin).await?;
-    let events = jetstream::new(admin).get_stream(subjects::EVENTS).await?;
-    let collector = events.get_consumer("collector").await;
-    let mut collector: consumer::PullConsumer = collector.map_err(anyhow::Error::from_boxed)?;
     wait::until("a second try", SOON, async || Ok((collector.info().await?.num_redelivered > 0).then_some(()))).await?;
     assert_eq!(bed.receipt().await?, None);
     other.execute_batch("ROLLBACK")?;
