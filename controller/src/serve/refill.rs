@@ -3,7 +3,7 @@
 //! Everything lies on the controller's side already. What the broker holds is compared with it, and only what
 //! differs is sent.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -17,7 +17,7 @@ use replicator_protocol::wire::event::Receipt;
 
 use super::chain::Head;
 use super::collector::{Parts, signed};
-use super::store::{Store, StoreError};
+use super::store::StoreError;
 use crate::home::Home;
 use crate::keys::accounts::Member;
 use crate::keys::{KeysError, certificates, keyring};
@@ -203,34 +203,29 @@ fn told(parts: &Parts, what: &'static str, count: usize) {
 async fn receipts(parts: &Parts, hands: &Hands) -> Result<usize, RefillError> {
     let mut given = 0;
     let Some(key) = parts.keys.collect() else { return Ok(given) };
+    let mut held = Vec::new();
     for host in certificates::list(&parts.folder)? {
-        let subject = subjects::receipt(&host);
-        // The broker first, the store after: what is stored only grows, so that a receipt published meanwhile is
-        // never taken for one of too much.
-        let held = publish::held_at(&hands.admin, subjects::RECEIPTS, &subject).await?;
+        let receipt = publish::held_at(&hands.admin, subjects::RECEIPTS, &subjects::receipt(&host)).await?;
+        held.push((host, receipt));
+    }
+    // The broker first, the store after: what is stored only grows, so that a receipt published meanwhile is never
+    // taken for one of too much. And not on a thread that others wait for: a store that another program has locked is
+    // waited for.
+    let store = Arc::clone(&parts.store);
+    let mut heads: BTreeMap<_, _> = tokio::task::spawn_blocking(move || store.heads()).await??.into_iter().collect();
+    for (host, held) in held {
         let (after, held) = held.map_or((0, None), |(number, held)| (number, Some(held)));
-        let chain = held.as_ref().and_then(|held| chain_in(parts, held));
-        let (store, of) = (Arc::clone(&parts.store), host.clone());
-        // Not on a thread that others wait for: a store that another program has locked is waited for.
-        let head = tokio::task::spawn_blocking(move || head_of(&store, &of, chain)).await??;
-        let Some(head) = head else { continue };
+        // Of a host of which nothing is stored the broker may hold a receipt all the same.
+        let none = || Some(Head::empty(chain_in(parts, held.as_ref()?)?));
+        let Some(head) = heads.remove(&host).or_else(none) else { continue };
         let receipt = signed(&host, &head, &key);
         if held.as_ref() != Some(&receipt) {
             // Where the collector published one since, it reaches further than what was read: it stays.
+            let subject = subjects::receipt(&host);
             given += usize::from(publish::put_after(&hands.admin, subject, &receipt, after).await?);
         }
     }
     Ok(given)
-}
-
-/// How far `host` is stored, on `chain` where nothing of it is; `None` where neither says anything.
-fn head_of(store: &Store, host: &HostUid, chain: Option<[u8; 16]>) -> Result<Option<Head>, StoreError> {
-    let latest = store.heads()?.into_iter().find(|(of, _)| of == host).map(|(_, head)| head);
-    match (latest, chain) {
-        (Some(head), _) => Ok(Some(head)),
-        (None, Some(chain)) => store.head(host, chain).map(Some),
-        (None, None) => Ok(None),
-    }
 }
 
 /// The chain a receipt of this fleet speaks of.

@@ -158,15 +158,6 @@ impl Store {
         Ok(rows.into_iter().filter_map(|(host, head)| Some((HostUid::parse(&host).ok()?, head))).collect())
     }
 
-    /// How far `chain` of `host` is stored.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError::Sqlite`].
-    pub fn head(&self, host: &HostUid, chain: [u8; 16]) -> Result<Head, StoreError> {
-        head(&self.lock().connection, host.as_str(), chain).map_err(|source| self.failed("read", source))
-    }
-
     /// The place of event `number` of `chain` of `host`, where it is stored.
     ///
     /// # Errors
