@@ -3,11 +3,9 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use replicator_protocol::envelope::{Unverified, Verified, verify};
 use replicator_protocol::ids::{HostId, HostUid};
 use replicator_protocol::resources::Resource;
 use replicator_protocol::wire::enrolment;
-use replicator_protocol::wire::event::Heartbeat;
 
 use super::BootstrapError;
 use crate::home::FleetFolder;
@@ -29,9 +27,8 @@ impl Abilities {
         let store = Store::read_only(store).ok()?;
         let (_, at, envelope) = store.heartbeats().ok()?.into_iter().find(|(host, ..)| host == uid)?;
         let certified = certificates::load(folder, uid, &Keyrings::load(folder).ok()?.current).ok()??;
-        let beat: Verified<Heartbeat> = verify(&Unverified::new(envelope), &certified).ok()?;
-        let is_new = now.saturating_sub(at) < SILENT_AFTER;
-        (is_new && beat.host == uid.as_str()).then(|| Self(beat.kinds.iter().cloned().collect()))
+        let beat = certified.heartbeat(envelope).ok()?;
+        (now.saturating_sub(at) < SILENT_AFTER).then(|| Self(beat.kinds.iter().cloned().collect()))
     }
 
     /// What a host says when it introduces itself.

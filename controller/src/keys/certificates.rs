@@ -9,6 +9,7 @@ use replicator_protocol::ids::HostUid;
 use replicator_protocol::keyring::Keyring;
 use replicator_protocol::refusal::{Code, Refusal};
 use replicator_protocol::wire::enrolment::HostCertificate;
+use replicator_protocol::wire::event::Heartbeat;
 
 use super::{KeysError, files};
 use crate::home::FleetFolder;
@@ -21,6 +22,22 @@ pub struct Certified {
     pub certificate: Verified<HostCertificate>,
     /// The host's identity key.
     pub identity: VerifyingKey,
+}
+
+impl Certified {
+    /// The heartbeat in `envelope`, where this host signed it and speaks of itself in it.
+    ///
+    /// # Errors
+    ///
+    /// As [`verify`]; [`Code::WrongHost`] where it speaks of another.
+    pub fn heartbeat(&self, envelope: Bytes) -> Result<Verified<Heartbeat>, Refusal> {
+        let beat: Verified<Heartbeat> = verify(&Unverified::new(envelope), self)?;
+        if beat.host == self.certificate.uid {
+            Ok(beat)
+        } else {
+            Err(Refusal::new(Code::WrongHost).with("got", &beat.host).with("have", &self.certificate.uid))
+        }
+    }
 }
 
 impl Trust for Certified {

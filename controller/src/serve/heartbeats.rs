@@ -4,9 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
-use replicator_protocol::envelope::{Unverified, Verified, verify};
 use replicator_protocol::subjects;
-use replicator_protocol::wire::event::Heartbeat;
 
 use super::collector::Parts;
 use crate::keys::certificates;
@@ -40,7 +38,7 @@ async fn take(parts: &Parts, message: &async_nats::Message) {
             return;
         }
     };
-    let beat: Verified<Heartbeat> = match verify(&Unverified::new(message.payload.clone()), &certified) {
+    let beat = match certified.heartbeat(message.payload.clone()) {
         Ok(beat) => beat,
         Err(refusal) => {
             parts.metrics.fault(refusal.code.as_str());
@@ -48,10 +46,6 @@ async fn take(parts: &Parts, message: &async_nats::Message) {
             return;
         }
     };
-    if beat.host != host.as_str() {
-        parts.metrics.fault("wrong-host");
-        return;
-    }
     let now = state::now();
     parts.metrics.heartbeat(&host, now, beat.clock);
     let (store, envelope) = (Arc::clone(&parts.store), message.payload.clone());

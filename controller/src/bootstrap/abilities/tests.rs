@@ -6,6 +6,7 @@ use replicator_protocol::envelope::sign;
 use replicator_protocol::ids::ResourceId;
 use replicator_protocol::wire::declaration::{Directory, Network, resource};
 use replicator_protocol::wire::enrolment::HostCertificate;
+use replicator_protocol::wire::event::Heartbeat;
 
 use super::*;
 use crate::home::Home;
