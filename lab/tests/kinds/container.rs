@@ -417,6 +417,32 @@ async fn swap_that_was_cut_off_runs_nothing_on_files_of_the_other_and_makes_noth
     assert_eq!((&back.id, back.condition), (&old.id, Condition::Running));
     let inside = std::fs::read_to_string(format!("/proc/{}/root/conf", back.pid)).unwrap();
     assert_eq!(inside, "one", "it runs with the file it had");
+    // Nor is it tried, for a file that it takes in fails, or cannot be read.
+    let folder = bench.path("folder");
+    std::os::unix::fs::symlink(&folder, &folder).unwrap();
+    for (file, outcome, said) in
+        [("none/more", Outcome::Skipped, "input-failed"), ("folder/more", Outcome::Failed, "input-unreadable")]
+    {
+        lives(&mut bench, "container.rename.after:kill").await;
+        bench.start().unwrap();
+        let more = bench.path(file).to_string_lossy().into_owned();
+        let [conf, app] = with_file(&bench, &image, "two", |c| {
+            c.mounts.push(Mount { source: Some(Source::Bind(more)), target: "/more".into(), read_only: true });
+        });
+        let more = (outcome == Outcome::Skipped).then(|| ("m.more", bench.file(file, "more")));
+        let all: Vec<_> = std::iter::once(conf).chain(more).chain([app]).collect();
+        bench.skip_number();
+        let report = bench.apply(&all).await.unwrap();
+        let at = all.len() - 1;
+        assert_eq!((code(&report, 0), code(&report, at)), ("replacement-failed", said), "{report:?}");
+        let told = &report.results[at];
+        assert!(told.outcome() == outcome && told.failure.as_ref().unwrap().previous_restored, "{report:?}");
+        let back = bench.seen("app").await.unwrap();
+        assert_eq!((&back.id, back.condition), (&old.id, Condition::Running));
+        let inside = std::fs::read_to_string(format!("/proc/{}/root/conf", back.pid)).unwrap();
+        assert_eq!(inside, "one");
+        assert!(bench.seen("app.next").await.is_err() && bench.seen("app.prev").await.is_err());
+    }
     // The old one is gone, and nothing says that yet.
     lives(&mut bench, "container.remove.after:kill").await;
     let new = bench.seen("app").await.unwrap();

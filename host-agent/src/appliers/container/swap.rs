@@ -210,6 +210,49 @@ impl Containers<'_> {
         }
     }
 
+    /// Has what served before serve again, with the bytes it had, where a swap was cut off behind its stop and is not
+    /// gone on with: the step is not taken, for `failure`, which says then whether it serves. `None` where nothing was
+    /// cut off so, or the runtime cannot say.
+    pub(in crate::appliers) async fn call_off(&self, job: &Job<'_, Container>, failure: &Failure) -> Option<Failure> {
+        let old = self.interrupted(job).await.ok().flatten()?;
+        Some(match self.in_its_place(job, &old).await {
+            Ok(()) => self.old_bytes_back(job, Some(&old), failure.clone()).await,
+            Err(second) => failure.clone().with("roll_back", second.code),
+        })
+    }
+
+    /// What served before and is stopped, unless what is to replace it runs already.
+    async fn interrupted(&self, job: &Job<'_, Container>) -> Result<Option<Seen>, Failure> {
+        let name = &job.declared.name;
+        let aside = self.held(job, &prev(name)).await?;
+        let old = match (aside, job.known) {
+            (None, Some(known)) if !known.runtime_id.is_empty() => {
+                self.tools.docker.container(&known.runtime_id).await.map_err(runtime)?
+            }
+            (aside, _) => aside,
+        };
+        let Some(old) = old.filter(|old| old.condition == Condition::Stopped) else { return Ok(None) };
+        let new = self.held(job, name).await?.filter(|new| new.id != old.id);
+        Ok(new.is_none_or(|new| new.condition == Condition::Stopped).then_some(old))
+    }
+
+    /// Gives one that was stopped for a swap its name back; what was to replace it goes.
+    async fn in_its_place(&self, job: &Job<'_, Container>, old: &Seen) -> Result<(), Failure> {
+        let docker = &self.tools.docker;
+        let name = &job.declared.name;
+        for unproven in [name.clone(), next(name)] {
+            if let Some(new) = self.held(job, &unproven).await?.filter(|new| new.id != old.id) {
+                docker.remove(&new.id).await.map_err(runtime)?;
+            }
+        }
+        // One that gets another name with this declaration has the one it was made with.
+        let own = job.known.filter(|known| known.runtime_id == old.id).map_or(name, |known| &known.target);
+        if old.name != *own {
+            docker.rename(&old.id, own).await.map_err(runtime)?;
+        }
+        Ok(())
+    }
+
     fn inputs_back(&self, job: &Job<'_, Container>) -> Result<(), Failure> {
         for path in job.wanted.inputs.keys().map(Path::new) {
             let restored = self.tools.restore_previous(path);

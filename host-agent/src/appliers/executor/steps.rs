@@ -11,7 +11,7 @@ use replicator_protocol::change::reason;
 use replicator_protocol::ids::ResourceId;
 use replicator_protocol::wire::declaration::{Container, resource};
 use replicator_protocol::wire::event::event::Body;
-use replicator_protocol::wire::event::{Action, Failure, Outcome, ReasonCode, ResourceResult, StepFinished};
+use replicator_protocol::wire::event::{Action, Failure, Outcome, ReasonCode, Record, ResourceResult, StepFinished};
 use tokio::sync::{Semaphore, watch};
 
 use super::super::applier::{Applier, Done, Job};
@@ -41,6 +41,11 @@ impl Progress {
     fn outcome(&self, at: usize) -> Option<Outcome> {
         let results = self.results.lock().unwrap_or_else(PoisonError::into_inner);
         results[at].as_ref().map(ResourceResult::outcome)
+    }
+
+    fn failed(&self, at: usize) -> Option<ResourceResult> {
+        let results = self.results.lock().unwrap_or_else(PoisonError::into_inner);
+        results[at].clone().filter(|result| result.outcome() == Outcome::Failed)
     }
 
     fn put(&self, at: usize, result: ResourceResult) {
@@ -102,16 +107,20 @@ impl Walk<'_> {
     async fn take(&self, progress: &Progress, at: usize) -> Result<(), ApplyError> {
         let step = &self.plan[at];
         if let Some(failure) = &step.blocked {
-            progress.put(at, result(step, Outcome::Failed, String::new(), Some(failure.clone())));
-            return Ok(());
+            return self.blocked(progress, at, failure).await;
         }
         if step.action == Action::None {
             self.settled(at);
             progress.put(at, result(step, Outcome::Unchanged, String::new(), None));
             return Ok(());
         }
+        let mut bodies = Vec::new();
         let (result, record) = match self.skipped(progress, at).await {
-            Some(result) => (result, None),
+            Some(why) => {
+                let (why, files) = self.called_off(progress, at, why).await;
+                bodies.extend(files);
+                (result(step, Outcome::Skipped, String::new(), Some(why)), None)
+            }
             None => match self.change(at).await {
                 Ok(Done { record, note, failure, adopted }) => {
                     // What was planned for a reason is a change even where it was found done.
@@ -123,7 +132,6 @@ impl Walk<'_> {
                 Err(failure) => (result(step, Outcome::Failed, String::new(), Some(failure)), None),
             },
         };
-        let mut bodies = Vec::new();
         if let resource::Kind::Container(_) = &self.in_force.declaration.resources[at].body {
             match &result.failure {
                 Some(failure) if result.outcome() == Outcome::Failed && record.is_none() => {
@@ -146,9 +154,40 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// A container that is left running as it is: what it takes in could not be written, or the container it
-    /// follows is the same as before.
-    async fn skipped(&self, progress: &Progress, at: usize) -> Option<ResourceResult> {
+    /// A step that is not attempted. One that was begun may have been cut off behind the stop of a container.
+    async fn blocked(&self, progress: &Progress, at: usize, failure: &Failure) -> Result<(), ApplyError> {
+        let step = &self.plan[at];
+        let begun = self.ledger.begun.contains_key(&step.id.to_string());
+        let mut failure = failure.clone();
+        if begun && failure.code == FailureCode::InputUnreadable.as_str() {
+            let files;
+            (failure, files) = self.called_off(progress, at, failure).await;
+            if !files.is_empty() {
+                self.append(files)?;
+            }
+        }
+        progress.put(at, result(step, Outcome::Failed, String::new(), Some(failure)));
+        Ok(())
+    }
+
+    /// Has what an earlier attempt at a container stopped serve again, where the step is not taken now; says why it is
+    /// not, and which files went back with it.
+    async fn called_off(&self, progress: &Progress, at: usize, why: Failure) -> (Failure, Vec<Body>) {
+        let resource::Kind::Container(declared) = &self.in_force.declaration.resources[at].body else {
+            return (why, Vec::new());
+        };
+        match (Containers { tools: self.tools }).call_off(&self.job(at, declared, None), &why).await {
+            Some(why) => {
+                let files = self.inputs_failed(progress, at, &why);
+                (why, files)
+            }
+            None => (why, Vec::new()),
+        }
+    }
+
+    /// Why a container is left running as it is: what it takes in could not be written, or the container it follows is
+    /// the same as before.
+    async fn skipped(&self, progress: &Progress, at: usize) -> Option<Failure> {
         let step = &self.plan[at];
         let resource::Kind::Container(declared) = &self.in_force.declaration.resources[at].body else { return None };
         // What serves in its place was made with other inputs: those that failed now do not concern it.
@@ -162,8 +201,7 @@ impl Walk<'_> {
                 inputs.contains_key(other.target()) && progress.outcome(*earlier) == Some(Outcome::Failed)
             });
         if let Some((_, input)) = failed {
-            let why = failure(FailureCode::InputFailed).with("resource", &input.id);
-            return Some(result(step, Outcome::Skipped, String::new(), Some(why)));
+            return Some(failure(FailureCode::InputFailed).with("resource", &input.id));
         }
         let only_follows = step.reasons.iter().all(|reason| reason.code() == ReasonCode::FollowedRecreated);
         let followed = progress.waits[at].iter().find(|&&earlier| resources[earlier].target() == declared.network_of);
@@ -176,8 +214,7 @@ impl Walk<'_> {
         if drift.contains(&Drift::Word("network")) || drift.contains(&Drift::Followed) {
             return None;
         }
-        let why = failure(FailureCode::InputFailed).with("container", &declared.network_of);
-        Some(result(step, Outcome::Skipped, String::new(), Some(why)))
+        Some(failure(FailureCode::InputFailed).with("container", &declared.network_of))
     }
 
     async fn change(&self, at: usize) -> Result<Done, Failure> {
@@ -208,27 +245,33 @@ impl Walk<'_> {
         let step = &self.plan[at];
         let name = step.id.to_string();
         let wanted = &self.wanted[at];
-        let known = self.ledger.applied.get(&name).map(|applied| &applied.record);
         let here = if step.kind.has_path() {
             match self.paths().own(&name, &wanted.target)? {
                 Some(own) => Some(self.make_way(own, step.kind).await?),
                 None => None,
             }
         } else {
+            let known = self.ledger.applied.get(&name).map(|applied| &applied.record);
             known.filter(|known| known.target == wanted.target).cloned()
         };
-        let job = Job {
+        applier.change(&self.job(at, declared, here.as_ref())).await
+    }
+
+    fn job<'j, D>(&'j self, at: usize, declared: &'j D, here: Option<&'j Record>) -> Job<'j, D> {
+        let step = &self.plan[at];
+        let name = step.id.to_string();
+        let wanted = &self.wanted[at];
+        Job {
             id: &step.id,
             declared,
             action: step.action,
-            known,
-            here: here.as_ref(),
+            known: self.ledger.applied.get(&name).map(|applied| &applied.record),
+            here,
             wanted,
             taken_in: self.is_taken_in(&wanted.target),
             begun: self.ledger.begun.contains_key(&name),
             declaration: self.in_force,
-        };
-        applier.change(&job).await
+        }
     }
 
     /// Whether a container that was applied took this path in when it was made.
@@ -272,7 +315,7 @@ impl Walk<'_> {
         }
     }
 
-    /// The container could not be replaced, and its files are as they were before: they failed with it.
+    /// The container was not replaced, and its files are as they were before: they failed with it.
     fn inputs_failed(&self, progress: &Progress, at: usize, because: &Failure) -> Vec<Body> {
         let this: &ResourceId = &self.plan[at].id;
         let mut bodies = Vec::new();
@@ -296,7 +339,9 @@ impl Walk<'_> {
             if let Some(interrupted) = because.fields.get(INTERRUPTED) {
                 why = why.with(INTERRUPTED, interrupted);
             }
-            let failed = result(step, Outcome::Failed, String::new(), Some(why));
+            // One that failed by itself says so, whatever stands there by now.
+            let failed =
+                progress.failed(earlier).unwrap_or_else(|| result(step, Outcome::Failed, String::new(), Some(why)));
             bodies.push(Body::StepFinished(StepFinished {
                 result: Some(failed.clone()),
                 record: Some(before.clone()),
