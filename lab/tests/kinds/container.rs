@@ -316,6 +316,26 @@ async fn what_follows_a_container_is_recreated_with_it_and_restarted_after_it() 
     let (net, after) = (bench.seen("net").await.unwrap(), bench.seen("app").await.unwrap());
     assert!(after.id != before.id && after.followed == net.id);
     assert_eq!(bench.look(Depth::Full).await.unwrap(), None);
+    // So is one of which no record speaks yet, where what it was made on is gone by then.
+    let (net, lan) = (bench.name("net"), bench.name("lan"));
+    let [killed, lost, gone] = [vec!["kill", &net], vec!["network", "rm", &lan], vec!["rm", "-f", &net]];
+    let cuts = [
+        ("three", "container.remove.after#1:kill", vec![killed, lost]),
+        ("four", "container.remove.after#2:kill", vec![gone]),
+    ];
+    for (greeting, fault, acts) in cuts {
+        let declared = all(&bench, greeting);
+        let life = Life::new(bench.share(), &declared.clone().map(|(id, kind)| (id.to_owned(), kind)).to_vec());
+        assert!(life.meet(fault).await.unwrap(), "{fault} struck nothing");
+        acts.iter().for_each(|act| drop(docker(act).unwrap()));
+        bench.start().unwrap();
+        bench.skip_number();
+        let report = bench.apply(&declared).await.unwrap();
+        assert!(report.results.iter().all(|result| result.failure.is_none()), "{fault}: {report:?}");
+        assert_eq!(bench.look(Depth::Full).await.unwrap(), None, "{fault}");
+        let (net, app) = (bench.seen("net").await.unwrap(), bench.seen("app").await.unwrap());
+        assert_eq!((&app.followed, app.condition), (&net.id, Condition::Running), "{fault}");
+    }
 }
 
 /// Looks at a container and its follower, of which the follower is started again and stays; returns the reasons of

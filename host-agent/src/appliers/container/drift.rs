@@ -94,7 +94,13 @@ impl Containers<'_> {
         record: &Record,
         seen: &Seen,
     ) -> Result<Option<Drift>, Failure> {
-        if declared.network_of.is_empty() || !self.unchanged(declared, record).has("network_of") {
+        let unchanged = self.unchanged(declared, record);
+        if unchanged.has("network_of") { self.lost(declared, seen).await } else { Ok(None) }
+    }
+
+    /// The same of one that was made to follow the one it is declared to follow.
+    pub(super) async fn lost(&self, declared: &Container, seen: &Seen) -> Result<Option<Drift>, Failure> {
+        if declared.network_of.is_empty() {
             return Ok(None);
         }
         let followed = self.tools.docker.container(&declared.network_of).await.map_err(runtime)?;
@@ -104,6 +110,27 @@ impl Containers<'_> {
             Some(followed) if seen.started_before(&followed) => Some(Drift::Word("network")),
             Some(_) | None => None,
         })
+    }
+
+    /// The field by which a container is bound to what is gone: the container whose network it shares, or a network.
+    /// Another one may have the name by now, but not the id.
+    pub(super) async fn bound_to_gone(
+        &self,
+        declared: &Container,
+        seen: &Seen,
+    ) -> Result<Option<&'static str>, Failure> {
+        if self.lost(declared, seen).await? == Some(Drift::Followed) {
+            return Ok(Some("network_of"));
+        }
+        for network in &declared.networks {
+            let standing = self.tools.docker.networks(&network.name).await.map_err(runtime)?;
+            // One that was never started may say no id.
+            let is_there = |id: &String| id.is_empty() || standing.iter().any(|standing| standing.id == *id);
+            if !seen.networks.get(&network.name).is_some_and(is_there) {
+                return Ok(Some("networks"));
+            }
+        }
+        Ok(None)
     }
 }
 

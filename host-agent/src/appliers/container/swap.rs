@@ -48,7 +48,7 @@ impl Containers<'_> {
         // Where it goes back to, should the new one not serve.
         let old = Seen { name: name.clone(), ..old };
         match self.held(job, name).await? {
-            Some(new) if self.is_wanted(job, &new) => {
+            Some(new) if self.is_wanted(job, &new) && self.bound_to_gone(job.declared, &new).await?.is_none() => {
                 let done = self.prove(job, &new.id, Some(&old)).await?;
                 return self.reread(job, done).await.map(Some);
             }

@@ -41,7 +41,8 @@ impl Containers<'_> {
         ours: &Seen,
     ) -> Result<Option<Recognised>, Failure> {
         if self.is_wanted(job, ours) {
-            return Ok(Some(Recognised::Labelled));
+            let bound = self.bound_to_gone(job.declared, ours).await?;
+            return Ok(bound.is_none().then_some(Recognised::Labelled));
         }
         let identity = ours.labels.get(IDENTITY).map(String::as_str).unwrap_or_default();
         if identity.starts_with(&format!("v{ALGORITHM}:")) {
@@ -51,7 +52,7 @@ impl Containers<'_> {
         Ok(difference.is_none().then_some(Recognised::Equal))
     }
 
-    /// Recorded as it stands, and started where it does not run.
+    /// Recorded as it stands, and started where it does not run, or holds a network that is gone.
     pub(super) async fn adopt(
         &self,
         job: &Job<'_, Container>,
@@ -61,7 +62,10 @@ impl Containers<'_> {
         let done = match seen.condition {
             Condition::Stopped => self.restart(job, seen).await?,
             Condition::Running | Condition::Starting | Condition::Unhealthy | Condition::Restarting => {
-                self.started(job, &seen.id, seen.restarts).await?
+                match self.lost(job.declared, seen).await? {
+                    Some(_) => self.restart(job, seen).await?,
+                    None => self.started(job, &seen.id, seen.restarts).await?,
+                }
             }
         };
         Ok(Done { adopted: matches!(recognised, Recognised::Equal), ..done })
@@ -72,6 +76,9 @@ impl Containers<'_> {
         let docker = &self.tools.docker;
         let gone = || failure(FailureCode::ReadBack).with("container", "gone");
         let stands = docker.inspect(&standing.id).await.map_err(runtime)?.ok_or_else(gone)?;
+        if let Some(field) = self.bound_to_gone(job.declared, standing).await? {
+            return Ok(Some(field.to_owned()));
+        }
         // Making a container makes its volumes, and those would stay.
         if !matching::mounts_all(&stands, &volumes(job.declared)) {
             return Ok(Some("mounts".to_owned()));
