@@ -84,12 +84,12 @@ impl Fleet {
         Self::start_on(Some(dockerd)).await
     }
 
-    /// The same, on a container runtime that the test itself stops and starts.
+    /// The same, on the container runtime that the test started before and stops itself.
     ///
     /// # Errors
     ///
     /// Something did not come up.
-    pub async fn start_with(_dockerd: &Dockerd) -> Result<Self> {
+    pub async fn start_here() -> Result<Self> {
         Self::start_on(None).await
     }
 

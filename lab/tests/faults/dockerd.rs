@@ -32,7 +32,7 @@ struct Scene {
 impl Scene {
     async fn new() -> Self {
         let dockerd = Dockerd::start().await.unwrap();
-        let fleet = Fleet::start_with(&dockerd).await.unwrap();
+        let fleet = Fleet::start_here().await.unwrap();
         fleet.host("up").await.unwrap().json().unwrap();
         fleet.look_often().await.unwrap();
         let containers = fleet.containers().unwrap();

@@ -42,7 +42,7 @@ fn is_well(status: &Value, number: &Value) -> bool {
 #[tokio::test]
 async fn rebooted_host_is_as_declared_with_no_broker_and_tells_later() {
     let mut dockerd = Dockerd::start().await.unwrap();
-    let mut fleet = Fleet::start_with(&dockerd).await.unwrap();
+    let mut fleet = Fleet::start_here().await.unwrap();
     fleet.host("up").await.unwrap().json().unwrap();
     let before = fleet.containers().unwrap();
     assert_eq!(before.len(), 3);
