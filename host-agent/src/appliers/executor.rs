@@ -36,7 +36,7 @@ use crate::daemon::{ApplyError, Depth, NewerWaiting};
 use crate::host::files;
 use crate::inbox::InForce;
 use crate::ledger::projections::resources::{Reported, Resources, kind};
-use crate::planner::{Left, Planned, Situation, plan};
+use crate::planner::{Left, Planned, Situation, plan, translate};
 use crate::policy::Policy;
 
 /// Makes the machine match what is declared.
@@ -87,6 +87,7 @@ impl Executor {
             sweeping::sweep(&self.tools, resources, &ledger);
         }
         let Wanted { facts: wanted, unreadable } = observing::wanted(&self.tools, resources);
+        translate(resources, &wanted, &mut ledger, |bytes| self.tools.declared(bytes));
         // What was allowed when it was accepted may be no longer.
         let policy = Policy::load_or_default(&self.tools.layout, self.tools.docker.socket());
         let mut observed = observing::observe(&self.tools, &policy, (resources, &ledger), depth).await;

@@ -1,6 +1,8 @@
 //! What has to be done, and why. Pure: what was observed comes in, a complete plan goes out, and nothing is left
 //! to choose while it is carried out.
 
+mod earlier;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
@@ -11,6 +13,7 @@ use replicator_protocol::resources::{Kind, Resource};
 use replicator_protocol::wire::declaration::resource;
 use replicator_protocol::wire::event::{Action, DeclarationRef, Failure, Reason, ReasonCode};
 
+pub use self::earlier::translate;
 use crate::ledger::projections::resources::{ALGORITHM, Applied, GIVEN_UP_WITH, Resources, facts};
 
 /// What the machine says of one applied resource.
@@ -183,8 +186,8 @@ impl<'a> Bound<'a> {
 }
 
 impl Situation<'_> {
-    /// A container that was recorded by another way of computing digests: its record cannot be compared, so what
-    /// stands is, and none is made again for the sake of its digest.
+    /// A container that was recorded by another way of computing digests, which [`translate`] does not know: its record
+    /// cannot be compared, so what stands is, and none is made again for the sake of its digest.
     fn is_to_be_recognised(&self, applied: &Applied, id: &ResourceId) -> bool {
         let declared = |resource: &Resource| resource.id == *id && resource.kind() == Kind::Container;
         applied.record.algorithm != ALGORITHM && self.resources.iter().any(declared)

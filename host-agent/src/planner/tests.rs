@@ -275,6 +275,36 @@ fn container_recorded_with_another_kind_of_digest_is_looked_at_and_not_made_agai
 }
 
 #[test]
+fn container_whose_environment_was_recorded_as_one_field_is_made_again_only_where_it_changed() {
+    let with = |value: &str| {
+        let environment: BTreeMap<_, _> = [("A".to_owned(), value.to_owned()), ("B".to_owned(), "2".to_owned())].into();
+        container("a", |c| c.environment = environment)
+    };
+    let planned_from_earlier = |before: &Resource, now: Resource| {
+        let mut ledger = applied(std::slice::from_ref(before));
+        let record = &mut ledger.applied.get_mut("m.a").unwrap().record;
+        let resource::Kind::Container(container) = &before.body else { panic!("a container") };
+        let environment = Container { environment: container.environment.clone(), ..Container::default() };
+        record.fields.retain(|name, _| !name.starts_with("environment/"));
+        let whole = prost::Message::encode_to_vec(&environment);
+        if !whole.is_empty() {
+            record.fields.insert("environment".into(), whole.into());
+        }
+        record.algorithm = 1;
+        let (now, mut ledger) = ([now], std::sync::Arc::new(ledger));
+        translate(&now, &facts(&now), &mut ledger, Bytes::copy_from_slice);
+        planned(&now, &ledger, &[]).remove(0)
+    };
+    let same = planned_from_earlier(&with("1"), with("1"));
+    assert_eq!((same.action, same.reasons), (Action::None, vec![]));
+    let other = planned_from_earlier(&with("1"), with("3"));
+    let told: Vec<_> = other.reasons.iter().map(|reason| reason.subject.as_str()).collect();
+    assert_eq!((other.action, &told[..]), (Action::Recreate, &["environment", "environment/A", "environment/B"][..]));
+    let none = planned_from_earlier(&container("a", |_| ()), container("a", |_| ()));
+    assert_eq!(none.action, Action::None);
+}
+
+#[test]
 fn file_that_is_mended_is_loaded_again_and_one_whose_mode_is_set_is_not() {
     let file = |name: &str| {
         let file = File { path: format!("/{name}"), ..File::default() };

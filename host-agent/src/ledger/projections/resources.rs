@@ -23,8 +23,8 @@ pub const RESTART_ON: &str = "restart/";
 pub const RELOAD_ON: &str = "reload/";
 
 /// How records of this agent compute their digests; a later way gets the next number, and what is needed to tell
-/// whether a record of an earlier way says the same stays in code.
-pub const ALGORITHM: u32 = 1;
+/// whether a record of an earlier way says the same stays in code: see [`crate::planner::translate`].
+pub const ALGORITHM: u32 = 2;
 
 /// One applied resource.
 #[derive(Debug, Clone, PartialEq)]
