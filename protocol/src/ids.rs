@@ -216,7 +216,7 @@ pub struct Position {
     pub sequence: u64,
 }
 
-/// How often a secret has been set, from 1.
+/// Which value of a secret: greater for each later one, and never used for two.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Generation(pub u64);
 

@@ -31,7 +31,7 @@ pub struct SecretStore {
 pub struct Kept {
     /// Its name.
     pub name: SecretName,
-    /// How often it was set.
+    /// Which of its values it holds.
     pub generation: Generation,
     /// When it was set last, in milliseconds since the Unix epoch.
     pub set_at: u64,
@@ -94,7 +94,12 @@ impl SecretStore {
         Ok(Self { objects: Objects::local(home, home.secrets(), "secrets")?, app: app.clone() })
     }
 
-    /// Keeps `value` as the next generation, unless it is what was set last. It is on disk when this returns.
+    /// Keeps `value` as the next generation, unless it is what was set last. It is on disk when this returns. `at` is in
+    /// milliseconds since the Unix epoch.
+    ///
+    /// The generation is the second it is set in, or the one after the last where that is later: hosts know a value by its
+    /// name and generation, and a store that was put back from a backup must not give another value the number of one that
+    /// they hold.
     ///
     /// # Errors
     ///
@@ -113,7 +118,8 @@ impl SecretStore {
             {
                 return Ok(Set::Unchanged(*generation));
             }
-            let next = Generation(last.map_or(1, |(generation, ..)| generation.0 + 1));
+            let after_last = last.map_or(1, |(generation, ..)| generation.0 + 1);
+            let next = Generation(after_last.max(at / 1000));
             let mut object = Zeroizing::new(Vec::with_capacity(1 + TIME + value.expose().len()));
             object.push(FORM);
             object.extend_from_slice(&at.to_be_bytes());
@@ -203,6 +209,28 @@ mod tests {
         let (generation, held) = store.get(&name).await.unwrap().unwrap();
         assert_eq!((generation, held.expose()), (Generation(3), &b"one"[..]));
         assert_eq!(store.list().await.unwrap(), [Kept { name, generation, set_at: 4 }]);
+    }
+
+    #[tokio::test]
+    async fn store_put_back_from_a_backup_gives_no_generation_twice() {
+        let folder = tempfile::tempdir().unwrap();
+        let (home, backup) = (folder.path().join("home"), folder.path().join("backup"));
+        let store = || SecretStore::local(&Home::at(home.clone()).unwrap(), &App::parse("demo").unwrap()).unwrap();
+        let name = SecretName::parse("token").unwrap();
+        assert_eq!(store().set(&name, &value("one"), 7_000).await.unwrap(), Set::Changed(Generation(7)));
+        let copied = std::process::Command::new("cp").arg("-a").args([&home, &backup]).status().unwrap();
+        assert!(copied.success());
+        assert_eq!(
+            store().set(&name, &value("two"), 7_500).await.unwrap(),
+            Set::Changed(Generation(8)),
+            "in one second"
+        );
+        assert_eq!(store().set(&name, &value("three"), 9_999).await.unwrap(), Set::Changed(Generation(9)));
+        std::fs::remove_dir_all(&home).unwrap();
+        std::fs::rename(&backup, &home).unwrap();
+        assert_eq!(store().set(&name, &value("four"), 60_000).await.unwrap(), Set::Changed(Generation(60)));
+        // A clock that was put back gives no number a second time, either.
+        assert_eq!(store().set(&name, &value("five"), 1_000).await.unwrap(), Set::Changed(Generation(61)));
     }
 
     #[tokio::test]
