@@ -253,9 +253,13 @@ pub fn kept_accounts(fleet: &FleetFolder) -> Result<Vec<(HostUid, String, String
     let mut accounts = Vec::new();
     for name in files::names(&fleet.root().join("hosts"), "account")? {
         let Ok(host) = HostUid::parse(&name) else { continue };
-        let Some(jwt) = files::read(&kept(fleet, &host))? else { continue };
-        let id = load(fleet, &format!("hosts/{host}"))?.public_key();
-        accounts.push((host, id, String::from_utf8_lossy(&jwt).into_owned()));
+        let path = kept(fleet, &host);
+        let Some(token) = files::read(&path)? else { continue };
+        let token = String::from_utf8_lossy(&token).into_owned();
+        let malformed = || KeysError::Malformed { path: path.clone(), want: "the token of an account" };
+        // Whose it is, it says itself: its private key is not needed to push it.
+        let id = jwt::subject(&token).ok_or_else(malformed)?;
+        accounts.push((host, id, token));
     }
     Ok(accounts)
 }

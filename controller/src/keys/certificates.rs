@@ -88,15 +88,6 @@ pub fn believe(envelope: Bytes, uid: &HostUid, keyring: &Keyring) -> Result<Cert
     Ok(Certified { certificate, identity })
 }
 
-/// Forgets the certificate of `uid`.
-///
-/// # Errors
-///
-/// [`KeysError::File`].
-pub fn forget(folder: &FleetFolder, uid: &HostUid) -> Result<(), KeysError> {
-    Ok(files::remove(&path(folder, uid))?)
-}
-
 /// The hosts with a certificate, sorted.
 ///
 /// # Errors

@@ -33,6 +33,13 @@ pub(super) fn sign(
     Ok(format!("{signed}.{}", BASE64URL_NOPAD.encode(&signature)))
 }
 
+/// Whom `token` is about: a public key. None where it is no token.
+pub(super) fn subject(token: &str) -> Option<String> {
+    let claims = BASE64URL_NOPAD.decode(token.split('.').nth(1)?.as_bytes()).ok()?;
+    let claims: Value = serde_json::from_slice(&claims).ok()?;
+    Some(claims["sub"].as_str()?.to_owned())
+}
+
 /// What a user may publish and hear: everything else is denied.
 pub(super) struct Allowed {
     /// Subjects it may publish on.

@@ -23,6 +23,7 @@ pub(super) struct Metrics {
     receipts: Counter,
     mended: Counter,
     overtaken: Gauge,
+    unreadable: Gauge,
     faults: Family<Labels, Counter>,
     refilled: Family<Labels, Counter>,
     silent: Family<Labels, Gauge<i64, AtomicI64>>,
@@ -44,6 +45,8 @@ impl Metrics {
         registry.register("store_mended", "Times the store was found damaged, gone or replaced", mended.clone());
         let (overtaken, words) = (Gauge::default(), "Hosts whose declaration at the broker another controller issued");
         registry.register("declarations_overtaken", words, overtaken.clone());
+        let (unreadable, words) = (Gauge::default(), "Provisioning logs that cannot be read");
+        registry.register("logs_unreadable", words, unreadable.clone());
         let faults: Family<Labels, Counter> = faults;
         registry.register("messages_refused", "Batches and heartbeats not stored, by code", faults.clone());
         let refilled: Family<Labels, Counter> = refilled;
@@ -64,6 +67,7 @@ impl Metrics {
             receipts,
             mended,
             overtaken,
+            unreadable,
             faults,
             refilled,
             silent,
@@ -100,6 +104,10 @@ impl Metrics {
         self.overtaken.set(i64::try_from(hosts).unwrap_or(i64::MAX));
     }
 
+    pub(super) fn unreadable(&self, logs: usize) {
+        self.unreadable.set(i64::try_from(logs).unwrap_or(i64::MAX));
+    }
+
     pub(super) fn fault(&self, code: &str) {
         self.faults.get_or_create(&[("code", code.to_owned())]).inc();
     }
@@ -122,6 +130,24 @@ impl Metrics {
         self.heard.lock().unwrap_or_else(PoisonError::into_inner).insert(host.clone(), now);
     }
 
+    /// A heartbeat that was kept by an earlier `serve`, received at `at`.
+    pub(super) fn heard_before(&self, host: &HostUid, at: u64) {
+        self.heard.lock().unwrap_or_else(PoisonError::into_inner).entry(host.clone()).or_insert(at);
+    }
+
+    /// Says nothing more of hosts that are not admitted any more: one that is retired is not silent.
+    pub(super) fn only(&self, is_admitted: impl Fn(&HostUid) -> bool) {
+        self.heard.lock().unwrap_or_else(PoisonError::into_inner).retain(|host, _| {
+            let stays = is_admitted(host);
+            if !stays {
+                let labels = [("host", host.to_string())];
+                self.silent.remove(&labels);
+                self.clock.remove(&labels);
+            }
+            stays
+        });
+    }
+
     /// The page, with ages as of `now`.
     pub(super) fn page(&self, now: u64) -> Result<String, std::fmt::Error> {
         for (host, at) in self.heard.lock().unwrap_or_else(PoisonError::into_inner).iter() {
@@ -136,6 +162,8 @@ impl Metrics {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
     #[test]
@@ -159,5 +187,30 @@ mod tests {
             assert!(page.contains(&line), "{line} is not in\n{page}");
         }
         assert!(page.ends_with("# EOF\n"));
+    }
+
+    #[test]
+    fn host_that_was_heard_of_before_the_start_is_told_until_it_is_retired() {
+        let metrics = Metrics::new();
+        let (silent, retired) = (HostUid::parse(&"a".repeat(32)).unwrap(), HostUid::parse(&"b".repeat(32)).unwrap());
+        for host in [&silent, &retired] {
+            metrics.heard_before(host, 1_000);
+        }
+        metrics.heartbeat(&retired, 2_000, 2_000);
+        metrics.heard_before(&retired, 1_000);
+        let ages = |page: &str| -> Vec<String> {
+            page.lines()
+                .filter_map(|line| line.strip_prefix("replicator_host_heartbeat_age_seconds"))
+                .map(str::to_owned)
+                .collect()
+        };
+        assert_eq!(
+            ages(&metrics.page(9_000).unwrap()).into_iter().collect::<BTreeSet<_>>(),
+            BTreeSet::from([format!("{{host=\"{silent}\"}} 8"), format!("{{host=\"{retired}\"}} 7")])
+        );
+        metrics.only(|host| *host == silent);
+        let page = metrics.page(9_000).unwrap();
+        assert_eq!(ages(&page), [format!("{{host=\"{silent}\"}} 8")]);
+        assert!(!page.contains(&format!("host_clock_offset_milliseconds{{host=\"{retired}\"}}")), "{page}");
     }
 }

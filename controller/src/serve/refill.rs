@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use async_nats::Client;
 use bytes::Bytes;
 use replicator_protocol::envelope::{Unverified, Verified, verify};
-use replicator_protocol::ids::{HostUid, Position};
+use replicator_protocol::ids::{HostId, HostUid, Position};
 use replicator_protocol::subjects;
 use replicator_protocol::wire::event::Receipt;
 
@@ -19,13 +19,13 @@ use super::chain::Head;
 use super::collector::{Parts, signed};
 use super::store::StoreError;
 use crate::home::Home;
-use crate::keys::accounts::Member;
+use crate::keys::accounts::{self, Member};
 use crate::keys::{KeysError, certificates, keyring};
 use crate::link::{self, LinkError};
 use crate::publisher::accounts::{AccountsError, push_missing};
 use crate::publisher::streams::{self, Ensured, Fill};
 use crate::publisher::{PublishError, publish};
-use crate::state::{self, App, Log, LogError};
+use crate::state::{self, App, Log, LogError, Reached};
 use crate::words::chain_of;
 
 /// How often the broker is compared.
@@ -61,6 +61,8 @@ pub(super) struct Hands {
     pub(super) home: Home,
     pub(super) admin: Client,
     pub(super) system: Client,
+    /// How far each provisioning log was read, by app and host: it only grows, and each comparison needs its end.
+    reached: tokio::sync::Mutex<BTreeMap<(App, HostId), Reached>>,
 }
 
 impl Hands {
@@ -68,7 +70,7 @@ impl Hands {
     pub(super) async fn connect(parts: &Parts, home: &Home) -> Result<Self, LinkError> {
         let admin = link::connect(&parts.folder, Member::Admin).await?;
         let system = link::connect(&parts.folder, Member::System).await?;
-        Ok(Self { home: home.clone(), admin, system })
+        Ok(Self { home: home.clone(), admin, system, reached: tokio::sync::Mutex::default() })
     }
 }
 
@@ -76,8 +78,19 @@ impl Hands {
 pub(super) struct Compared {
     /// How full each stream is.
     fills: Vec<Fill>,
+    /// What became of the declarations.
+    declarations: Declarations,
+}
+
+/// What a comparison found of the last declaration of each host.
+#[derive(Default)]
+struct Declarations {
+    /// How many the broker was given.
+    given: usize,
     /// In whose place the broker holds a declaration that this controller's log does not end with.
     overtaken: Vec<Overtaken>,
+    /// Logs that cannot be read, so that nothing of their hosts is compared.
+    unreadable: Vec<LogError>,
 }
 
 /// A declaration that was not published, for the broker holds another one that is no earlier.
@@ -87,11 +100,22 @@ struct Overtaken {
     have: Position,
 }
 
+/// What became of the last declaration of one log.
+enum Put {
+    /// The broker was given it.
+    Given,
+    /// The broker holds it, or there is none for it.
+    Kept,
+    /// The broker holds another one.
+    Overtaken(Overtaken),
+}
+
 /// What was said already, and is said again only after it was not so.
 #[derive(Default)]
 struct Said {
     full: BTreeSet<String>,
     overtaken: BTreeSet<(String, Position)>,
+    unreadable: BTreeSet<String>,
 }
 
 /// Compares for as long as it is polled.
@@ -109,7 +133,8 @@ pub(super) async fn keep_full(parts: Parts, hands: Hands) {
             Ok(compared) => {
                 last_problem.clear();
                 said.full(&compared.fills);
-                said.overtaken(&compared.overtaken);
+                said.overtaken(&compared.declarations.overtaken);
+                said.unreadable(&compared.declarations.unreadable);
                 tokio::select! {
                     () = wait(|| seen() != before) => {}
                     () = parts.mended.notified() => {}
@@ -153,10 +178,12 @@ pub(super) async fn refill(parts: &Parts, hands: &Hands) -> Result<Compared, Ref
     told(parts, "keyrings", publish::publish_keyrings(&hands.admin, &parts.keys.keyrings()).await?);
     told(parts, "accounts", push_missing(&parts.folder, &hands.system).await?.len());
     told(parts, "receipts", receipts(parts, hands).await?);
-    let (given, overtaken) = declarations(parts, hands).await?;
-    told(parts, "declarations", given);
-    parts.metrics.overtaken(overtaken.len());
-    Ok(Compared { fills, overtaken })
+    parts.metrics.only(|host| accounts::is_kept(&parts.folder, host).unwrap_or(true));
+    let declarations = declarations(parts, hands).await?;
+    told(parts, "declarations", declarations.given);
+    parts.metrics.overtaken(declarations.overtaken.len());
+    parts.metrics.unreadable(declarations.unreadable.len());
+    Ok(Compared { fills, declarations })
 }
 
 impl Said {
@@ -186,6 +213,19 @@ impl Said {
                      here last is not published: see which controller is to declare for it, and stop the other"
                 );
             }
+        }
+    }
+
+    /// Says whose log cannot be read.
+    fn unreadable(&mut self, unreadable: &[LogError]) {
+        let before = std::mem::take(&mut self.unreadable);
+        for error in unreadable {
+            let problem = chain_of(error);
+            if !before.contains(&problem) {
+                let hint = error.hint();
+                tracing::error!(error = %problem, hint, "what was issued last for a host is not compared with the broker");
+            }
+            self.unreadable.insert(problem);
         }
     }
 }
@@ -236,39 +276,71 @@ fn chain_in(parts: &Parts, receipt: &Bytes) -> Option<[u8; 16]> {
     receipt.chain[..].try_into().ok()
 }
 
-/// Publishes the last declaration issued for each host where the broker's last is an earlier one, or none. Returns how
-/// many it published, and where the broker's is no earlier one and yet another.
-async fn declarations(parts: &Parts, hands: &Hands) -> Result<(usize, Vec<Overtaken>), RefillError> {
-    let (mut given, mut overtaken) = (0, Vec::new());
+/// Publishes the last declaration issued for each host where the broker's last is an earlier one, or none. A log that
+/// cannot be read keeps back no other host's.
+async fn declarations(parts: &Parts, hands: &Hands) -> Result<Declarations, RefillError> {
     let admitted = certificates::list(&parts.folder)?;
-    for log in logs(&hands.home).await? {
-        let state = log.read().await?.state;
-        let (Some((_, uid)), Some(issued)) = (&state.identity, state.last_issued()) else { continue };
-        if !admitted.contains(uid) {
-            continue;
-        }
-        let (keyrings, got) = (parts.keys.keyrings(), issued.position);
-        match publish::put_declaration(&hands.admin, &keyrings, uid, got, &issued.envelope).await {
-            Ok(fresh) => given += usize::from(fresh),
-            Err(PublishError::Overtaken { have, .. }) => {
-                // Where the log has gone on since, it is this controller's: the next comparison starts from there.
-                let went_on = log.read().await?.state.last_issued().is_some_and(|issued| issued.position > got);
-                overtaken.extend((!went_on).then(|| Overtaken { uid: uid.clone(), got, have }));
-            }
-            Err(error) => return Err(error.into()),
+    let (logs, unreadable) = logs(&hands.home).await;
+    let mut all = Declarations { unreadable, ..Declarations::default() };
+    let mut known = hands.reached.lock().await;
+    let mut before = std::mem::take(&mut *known);
+    for (of, log) in logs {
+        let mut reached = before.remove(&of).unwrap_or_default();
+        let put = declaration(parts, hands, &admitted, (&log, &mut reached)).await;
+        known.insert(of, reached);
+        match put {
+            Ok(Put::Given) => all.given += 1,
+            Ok(Put::Kept) => {}
+            Ok(Put::Overtaken(overtaken)) => all.overtaken.push(overtaken),
+            Err(RefillError::Log(error)) => all.unreadable.push(error),
+            Err(error) => return Err(error),
         }
     }
-    Ok((given, overtaken))
+    Ok(all)
 }
 
-/// The logs of every host in the local state.
-async fn logs(home: &Home) -> Result<Vec<Log>, RefillError> {
-    let mut logs = Vec::new();
+/// Publishes the last declaration of one log, read on from where it was `reached`.
+async fn declaration(
+    parts: &Parts,
+    hands: &Hands,
+    admitted: &[HostUid],
+    (log, reached): (&Log, &mut Reached),
+) -> Result<Put, RefillError> {
+    *reached = log.read_on(std::mem::take(reached)).await?;
+    let state = &reached.state;
+    let (Some((_, uid)), Some(issued)) = (&state.identity, state.last_issued()) else { return Ok(Put::Kept) };
+    if !admitted.contains(uid) {
+        return Ok(Put::Kept);
+    }
+    let (keyrings, got) = (parts.keys.keyrings(), issued.position);
+    match publish::put_declaration(&hands.admin, &keyrings, uid, got, &issued.envelope).await {
+        Ok(true) => Ok(Put::Given),
+        Ok(false) => Ok(Put::Kept),
+        Err(PublishError::Overtaken { have, .. }) => {
+            // Where the log has gone on since, it is this controller's: the next comparison starts from there.
+            let since = log.read_on(reached.clone()).await?;
+            let went_on = since.state.last_issued().is_some_and(|issued| issued.position > got);
+            Ok(if went_on { Put::Kept } else { Put::Overtaken(Overtaken { uid: uid.clone(), got, have }) })
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The logs of every host in the local state, and why some cannot be had.
+async fn logs(home: &Home) -> (Vec<((App, HostId), Log)>, Vec<LogError>) {
+    let (mut logs, mut unreadable) = (Vec::new(), Vec::new());
     for entry in std::fs::read_dir(home.state()).into_iter().flatten().flatten() {
         let Some(app) = entry.file_name().to_str().and_then(|name| App::parse(name).ok()) else { continue };
-        for host in Log::hosts(home, &app).await? {
-            logs.push(Log::local(home, &app, &host)?);
+        let hosts = Log::hosts(home, &app).await.unwrap_or_else(|error| {
+            unreadable.push(error);
+            Vec::new()
+        });
+        for host in hosts {
+            match Log::local(home, &app, &host) {
+                Ok(log) => logs.push(((app.clone(), host), log)),
+                Err(error) => unreadable.push(error),
+            }
         }
     }
-    Ok(logs)
+    (logs, unreadable)
 }

@@ -90,6 +90,7 @@ pub async fn serve(
     let client = link::connect(&fleet, Member::Collector).await?;
     let metrics = Arc::new(Metrics::new());
     mended.iter().for_each(|_| metrics.mended());
+    store.heartbeats()?.iter().for_each(|(host, at, _)| metrics.heard_before(host, *at));
     let (store, mended) = (Arc::new(store), Arc::default());
     let parts = Parts { folder: fleet, keys, client: client.clone(), store, metrics: Arc::clone(&metrics), mended };
     let hands = Hands::connect(&parts, home).await?;

@@ -41,6 +41,17 @@ pub struct History<S: Fold = HostState> {
     pub state: S,
 }
 
+/// How far the log of a host was read: what its entries add up to, without them.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Reached {
+    /// The number of the last entry; 0 for none.
+    head: u64,
+    /// That entry.
+    last: Option<Entry>,
+    /// What they add up to.
+    pub state: HostState,
+}
+
 /// What every form of an entry has.
 #[derive(Deserialize)]
 struct Form {
@@ -166,6 +177,32 @@ impl Log {
     pub async fn hosts(home: &Home, app: &App) -> Result<Vec<HostId>, LogError> {
         let (_, folders) = objects(home)?.list(app.as_str()).await?;
         Ok(folders.iter().filter_map(|name| HostId::parse(name).ok()).collect())
+    }
+
+    /// Reads what was appended since `reached`; everything, where that is of another log than what lies here now, as
+    /// after a backup was put in its place.
+    ///
+    /// # Errors
+    ///
+    /// [`LogError`]; the log is as it was.
+    pub async fn read_on(&self, mut reached: Reached) -> Result<Reached, LogError> {
+        let (objects, _) = self.objects.list(&self.folder()).await?;
+        let is_there = objects.contains(&object(reached.head));
+        if reached.last.is_some() && (!is_there || Some(self.entry(reached.head).await?) != reached.last) {
+            reached = Reached::default();
+        }
+        for (number, name) in (1..).zip(&objects) {
+            if *name != object(number) {
+                return Err(LogError::Gap { log: self.name.clone(), number });
+            }
+            if number > reached.head {
+                let entry = self.entry(number).await?;
+                let illegal = |source| LogError::Illegal { log: self.name.clone(), number, source };
+                let state = reached.state.after(&entry).map_err(illegal)?;
+                reached = Reached { head: number, last: Some(entry), state };
+            }
+        }
+        Ok(reached)
     }
 }
 

@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 pub use event::{Entry, Event};
 pub use fleet::{FleetEvent, FleetState};
 pub use fold::Illegal;
-pub use log::{History, Log, LogError};
+pub use log::{History, Log, LogError, Reached};
 pub use objects::{Objects, ObjectsError};
 pub use seal::{DataKey, DataKeyError};
 pub use status::{HostState, Status};

@@ -75,6 +75,12 @@ pub enum DataKeyError {
         /// An object that was written under another.
         object: PathBuf,
     },
+    /// An object is larger than can be encrypted.
+    #[error("the object `{place}` is too large to be encrypted")]
+    Encrypt {
+        /// Which.
+        place: String,
+    },
     /// The system gave no random bytes.
     #[error("cannot draw random bytes")]
     Random(#[source] getrandom::Error),
@@ -95,6 +101,7 @@ impl DataKeyError {
                  every host",
                 path.display()
             ),
+            Self::Encrypt { .. } => "keep what is so large elsewhere".into(),
             Self::Random(_) => "try again".into(),
         }
     }
@@ -167,13 +174,13 @@ impl DataKey {
     ///
     /// # Errors
     ///
-    /// [`DataKeyError::Random`].
+    /// [`DataKeyError::Random`]; [`DataKeyError::Encrypt`] above 256 GiB.
     pub(super) fn seal(&self, place: &str, plain: &[u8]) -> Result<Vec<u8>, DataKeyError> {
         let mut nonce = [0; NONCE];
         getrandom::fill(&mut nonce).map_err(DataKeyError::Random)?;
         let aad = associated_data(place);
-        // Encryption fails above 256 GiB only, and no object is near that.
-        let body = self.cipher().encrypt(&XNonce::from(nonce), Payload { msg: plain, aad: &aad }).unwrap_or_default();
+        let body = self.cipher().encrypt(&XNonce::from(nonce), Payload { msg: plain, aad: &aad });
+        let body = body.map_err(|_| DataKeyError::Encrypt { place: place.to_owned() })?;
         Ok([&[FORM], nonce.as_slice(), &body].concat())
     }
 

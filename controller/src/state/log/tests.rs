@@ -91,6 +91,35 @@ async fn after(log: &Log, events: Vec<Event>) -> History {
 }
 
 #[tokio::test]
+async fn log_is_read_on_from_where_it_was_reached_and_anew_where_another_lies_there() {
+    let (folder, objects) = fixture();
+    let log = log(&objects, "one");
+    let history = log.append(History::default(), defined(), 1).await.unwrap();
+    let first = log.read_on(Reached::default()).await.unwrap();
+    assert_eq!(first.state, history.state);
+    let history = log.append(history, admitted(), 2).await.unwrap();
+    let second = log.read_on(first.clone()).await.unwrap();
+    assert_eq!(second.state, history.state);
+    assert_eq!(log.read_on(second.clone()).await.unwrap(), second);
+    // Read on, and not from its beginning: what lies before is not looked at again.
+    let objects_of = folder.path().join("home/state/demo/acme/log");
+    let object = |number: u64| objects_of.join(format!("{number:020}"));
+    let whole = std::fs::read(object(1)).unwrap();
+    std::fs::write(object(1), "damaged").unwrap();
+    assert_eq!(log.read_on(second.clone()).await.unwrap(), second);
+    // A backup is shorter.
+    std::fs::write(object(1), whole).unwrap();
+    std::fs::remove_file(object(2)).unwrap();
+    assert_eq!(log.read_on(second.clone()).await.unwrap(), first);
+    // And it may have grown again, otherwise.
+    let other = log.append(log.read().await.unwrap(), admitted(), 3).await.unwrap();
+    assert_eq!(log.read_on(second).await.unwrap().state, other.state);
+    std::fs::remove_file(object(1)).unwrap();
+    let missing = log.read_on(Reached::default()).await.unwrap_err();
+    assert!(matches!(missing, LogError::Gap { number: 1, .. }), "{missing}");
+}
+
+#[tokio::test]
 async fn replay_gives_what_appending_gave() {
     let (_folder, objects) = fixture();
     let log = log(&objects, "a@x");
