@@ -81,6 +81,8 @@ impl HostStatus {
             Some(Body::DeclarationAccepted(_)) => {
                 self.accepted = event.declaration.as_ref().map(Number::from);
                 self.refused = None;
+                // It is of a later number: what carried one number twice is behind it.
+                self.equivocation = false;
             }
             Some(Body::DeclarationRefused(refused)) => self.refused = Some(refused.code.clone()),
             Some(Body::Equivocation(_)) => self.equivocation = true,

@@ -10,7 +10,7 @@ pub mod host_history;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use replicator_protocol::ids::{Digest, HostUid};
+use replicator_protocol::ids::Digest;
 use rusqlite::{Connection, OptionalExtension as _, Transaction, TransactionBehavior, params};
 
 use crate::home::{HomeError, private_folder};
@@ -21,7 +21,7 @@ pub use fleet_status::HostStatus;
 pub use host_history::Apply;
 
 /// The form of the tables: with another one found, everything is folded again.
-const FORM: u32 = 2;
+const FORM: u32 = 3;
 /// Events folded in one transaction.
 const PAGE: u32 = 1000;
 /// How long another reader or writer is waited for.
@@ -31,8 +31,6 @@ const SCHEMA: &str = "
     CREATE TABLE folded (one INTEGER PRIMARY KEY CHECK (one = 1), position INTEGER NOT NULL, last TEXT NOT NULL) STRICT;
     INSERT INTO folded (one, position, last) VALUES (1, 0, '');
     CREATE TABLE hosts (host TEXT PRIMARY KEY, status TEXT NOT NULL) STRICT;
-    CREATE TABLE applies (position INTEGER PRIMARY KEY, host TEXT NOT NULL, apply TEXT NOT NULL) STRICT;
-    CREATE INDEX applies_of_host ON applies (host, position);
 ";
 
 /// The answers could not be folded or read.
@@ -139,20 +137,7 @@ impl Projections {
     ///
     /// [`ProjectionsError`].
     pub fn hosts(&self) -> Result<Vec<HostStatus>, ProjectionsError> {
-        self.texts("SELECT status FROM hosts ORDER BY host", None)?.iter().map(|text| self.read(text)).collect()
-    }
-
-    /// What `host` applied, the last first, up to `limit`.
-    ///
-    /// # Errors
-    ///
-    /// [`ProjectionsError`].
-    pub fn applies(&self, host: &HostUid, limit: usize) -> Result<Vec<Apply>, ProjectionsError> {
-        self.texts("SELECT apply FROM applies WHERE host = ? ORDER BY position DESC", Some(host))?
-            .iter()
-            .take(limit)
-            .map(|text| self.read(text))
-            .collect()
+        self.statuses()?.iter().map(|text| self.read(text)).collect()
     }
 
     /// SHA-256 over every answer: equal where they were folded from equal events.
@@ -161,15 +146,13 @@ impl Projections {
     ///
     /// [`ProjectionsError`].
     pub fn digest(&self) -> Result<Digest, ProjectionsError> {
-        let mut all = self.texts("SELECT status FROM hosts ORDER BY host", None)?;
-        all.extend(self.texts("SELECT host || apply FROM applies ORDER BY position", None)?);
-        Ok(Digest::of(all.join("\n").as_bytes()))
+        Ok(Digest::of(self.statuses()?.join("\n").as_bytes()))
     }
 
-    fn texts(&self, query: &str, host: Option<&HostUid>) -> Result<Vec<String>, ProjectionsError> {
+    fn statuses(&self) -> Result<Vec<String>, ProjectionsError> {
         let read = || {
-            let mut statement = self.connection.prepare_cached(query)?;
-            let rows = statement.query_map(rusqlite::params_from_iter(host.map(HostUid::as_str)), |row| row.get(0))?;
+            let mut statement = self.connection.prepare_cached("SELECT status FROM hosts ORDER BY host")?;
+            let rows = statement.query_map([], |row| row.get(0))?;
             rows.collect::<Result<Vec<_>, _>>()
         };
         read().map_err(|source| ProjectionsError::Sqlite { path: self.path.clone(), source })
@@ -193,6 +176,7 @@ fn prepare(connection: &mut Connection) -> rusqlite::Result<()> {
 
 /// Nothing is folded any more.
 fn forget(transaction: &Transaction<'_>) -> rusqlite::Result<()> {
+    // Earlier forms had the last one.
     for table in ["folded", "hosts", "applies"] {
         transaction.execute_batch(&format!("DROP TABLE IF EXISTS {table}"))?;
     }
@@ -218,15 +202,6 @@ fn fold(transaction: &Transaction<'_>, path: &Path, stored: &Stored) -> Result<(
     transaction
         .execute("INSERT OR REPLACE INTO hosts (host, status) VALUES (?, ?)", params![host, text])
         .map_err(failed)?;
-    if let Some(apply) = Apply::of(&stored.event) {
-        let text = serde_json::to_string(&apply).map_err(damaged)?;
-        transaction
-            .execute(
-                "INSERT INTO applies (position, host, apply) VALUES (?, ?, ?)",
-                params![stored.position, host, text],
-            )
-            .map_err(failed)?;
-    }
     Ok(())
 }
 

@@ -1,9 +1,10 @@
 use bytes::Bytes;
 use prost::Message as _;
+use replicator_protocol::ids::HostUid;
 use replicator_protocol::wire::event::event::Body;
 use replicator_protocol::wire::event::{
     ApplyReported, ChainStarted, ClockFault, DeclarationAccepted, DeclarationRef, DeclarationRefused, DriftFound,
-    Event, EventBatch, Outcome, ResourceResult, Trigger,
+    Equivocation, Event, EventBatch, Outcome, ResourceResult, Trigger,
 };
 
 use super::*;
@@ -63,6 +64,7 @@ fn filled(folder: &tempfile::TempDir) -> Store {
         1,
         vec![
             (None, Body::ChainStarted(ChainStarted { agent_version: "0.1.0".into() })),
+            (Some(3), Body::Equivocation(Equivocation::default())),
             (Some(4), accepted()),
             (Some(4), Body::DriftFound(DriftFound::default())),
             (Some(4), report()),
@@ -80,17 +82,17 @@ fn status_is_what_the_host_said_last() {
     let folder = tempfile::tempdir().unwrap();
     let store = filled(&folder);
     let mut projections = Projections::open(&folder.path().join("serve/projections.db")).unwrap();
-    assert_eq!(projections.catch_up(&store).unwrap(), 9);
+    assert_eq!(projections.catch_up(&store).unwrap(), 10);
     let hosts = projections.hosts().unwrap();
     let [a, b] = &hosts[..] else { panic!("{hosts:?}") };
-    assert_eq!((a.head, a.heard, a.chains, a.drift), (6, 77, 1, 0));
+    assert_eq!((a.head, a.heard, a.chains, a.drift), (7, 77, 1, 0));
     assert_eq!(a.refused.as_deref(), Some("stale-sequence"));
     assert_eq!(a.clock_fault, Some(-9));
+    assert!(!a.equivocation, "a later declaration was accepted since");
     let applied = a.applied.as_ref().unwrap();
     assert_eq!((applied.unchanged, applied.changed, applied.left), (1, 1, 2));
     assert_eq!(applied.failed, ["pod.web"]);
     assert_eq!((b.chains, b.head, b.accepted.unwrap().sequence), (2, 2, 9));
-    assert_eq!(projections.applies(&uid("a"), 10).unwrap(), std::slice::from_ref(applied));
 }
 
 #[test]
@@ -118,7 +120,7 @@ fn answers_of_another_form_are_folded_again() {
     Connection::open(&path).unwrap().pragma_update(None, "user_version", FORM + 1).unwrap();
     let mut again = Projections::open(&path).unwrap();
     assert_eq!(again.hosts().unwrap(), []);
-    assert_eq!(again.catch_up(&store).unwrap(), 9);
+    assert_eq!(again.catch_up(&store).unwrap(), 10);
 }
 
 #[test]
