@@ -8,13 +8,16 @@ pub mod report;
 pub mod streams;
 
 use replicator_protocol::ids::{HostUid, Position};
-use replicator_protocol::refusal::Refusal;
 
 use crate::keys::KeysError;
 use crate::link::LinkError;
 
 pub use publish::{Publisher, Sent};
 pub use report::{Outcome, Progress, position_of};
+
+/// What to do where a declaration lies at the broker that this controller's log does not have.
+pub(crate) const OTHER_LOG: &str = "see which controller is to declare for the host, and stop the other; where this one's state was put back from a \
+                                    backup, put a later one back, or converge as often as declarations were lost: the number counts on";
 
 /// Something could not be published, or read back.
 #[derive(Debug, thiserror::Error)]
@@ -72,14 +75,6 @@ pub enum PublishError {
         /// How long it was waited for.
         seconds: u64,
     },
-    /// What came as the host's word is not.
-    #[error("an event batch of host `{uid}` is not believed")]
-    NotBelieved {
-        /// Which host.
-        uid: HostUid,
-        /// Why.
-        source: Refusal,
-    },
 }
 
 impl PublishError {
@@ -92,7 +87,7 @@ impl PublishError {
             Self::NotAcknowledged { .. } | Self::Unreadable { .. } => {
                 "run the command again: what is published twice counts once; look at the broker's log and disk".into()
             }
-            Self::Overtaken { .. } => "run the command again: it starts from what the other declared".into(),
+            Self::Overtaken { .. } => OTHER_LOG.into(),
             Self::ForeignKeyring { .. } => {
                 "stop the broker, move its folder `jetstream` away, start it and run the command again".into()
             }
@@ -101,7 +96,6 @@ impl PublishError {
                 "the host applies it once it is connected; look at it with `replicator events`, and at its agent's log"
                     .into()
             }
-            Self::NotBelieved { source, .. } => source.code.hint().into(),
         }
     }
 }

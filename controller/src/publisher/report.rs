@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use async_nats::jetstream::stream::DirectGetErrorKind;
 use bytes::Bytes;
-use replicator_protocol::envelope::{Unverified, Verified, verify};
+use replicator_protocol::envelope::{Unverified, verify};
 use replicator_protocol::ids::{HostUid, Position};
 use replicator_protocol::refusal::{Code, Refusal};
 use replicator_protocol::strict;
@@ -45,7 +45,7 @@ impl Publisher {
     ///
     /// # Errors
     ///
-    /// [`PublishError::NoReport`] in time; [`PublishError::NotAdmitted`], [`PublishError::NotBelieved`],
+    /// [`PublishError::NoReport`] in time; [`PublishError::NotAdmitted`],
     /// [`PublishError::Unreadable`] once the broker gave no answer for a minute.
     pub async fn wait_for_report(
         &self,
@@ -83,10 +83,9 @@ impl Publisher {
             };
             failing = None;
             next = message.sequence + 1;
-            let believed = verify::<EventBatch>(&Unverified::new(message.payload), &host);
-            let events = believed.and_then(|batch| events(&batch, uid));
-            let events = events.map_err(|source| PublishError::NotBelieved { uid: uid.clone(), source })?;
-            for event in events {
+            // One that is not believed says nothing, and keeps nobody from hearing what comes after it.
+            let events = believed(message.payload, &host).and_then(|batch| told(events(&batch, uid), &host));
+            for event in events.unwrap_or_default() {
                 let at = position_of(&event);
                 if at == Some(position) {
                     progress(&event);
@@ -140,13 +139,15 @@ impl Publisher {
 
 /// The batch in `payload`, where the host signed it.
 fn believed(payload: Bytes, host: &Certified) -> Option<EventBatch> {
-    match verify::<EventBatch>(&Unverified::new(payload), host) {
-        Ok(batch) => Some((*batch).clone()),
-        Err(refusal) => {
-            tracing::warn!(uid = host.certificate.uid, %refusal, "a batch of events is not believed");
-            None
-        }
-    }
+    told(verify::<EventBatch>(&Unverified::new(payload), host), host).map(|batch| (*batch).clone())
+}
+
+/// What is believed; what is not is told of.
+fn told<T>(believed: Result<T, Refusal>, host: &Certified) -> Option<T> {
+    let warn = |refusal: &Refusal| {
+        tracing::warn!(uid = host.certificate.uid, %refusal, "a batch of events is not believed");
+    };
+    believed.inspect_err(warn).ok()
 }
 
 /// The declaration `event` belongs to.
@@ -190,7 +191,7 @@ fn outcome(event: Event, at: Option<Position>, position: Position, sent: &Sent) 
 }
 
 /// The events of a verified batch of `uid`, each one its own.
-fn events(batch: &Verified<EventBatch>, uid: &HostUid) -> Result<Vec<Event>, Refusal> {
+fn events(batch: &EventBatch, uid: &HostUid) -> Result<Vec<Event>, Refusal> {
     let events = batch.events.iter().map(|bytes| strict::decode::<Event>(bytes)).collect::<Result<Vec<_>, _>>()?;
     let ours = |event: &Event| event.host == uid.as_str() && event.chain == batch.chain;
     if batch.host == uid.as_str() && events.iter().all(ours) {
