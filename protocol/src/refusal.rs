@@ -55,7 +55,8 @@ codes! {
         "see who publishes on this subject";
     /// No signature by a trusted key of the role.
     UntrustedKey = "untrusted-key", "the message is not signed by a key that is trusted for it",
-        "if the controller has a new signing key, publish its keyring; if it has not, someone else is publishing";
+        "if the controller has a new signing key, start `replicator serve` there, which publishes its keyring; if it has not, \
+         someone else is publishing";
     /// A key id that is not that of the key which verified.
     WrongKeyId = "wrong-key-id", "a signature names another key than the one that made it",
         "see who publishes on this subject";
@@ -73,10 +74,10 @@ codes! {
         "enrol the host again if the fleet was set up anew; if it was not, someone else is publishing";
     /// A keyring that contradicts itself or the one before it.
     InvalidKeyring = "invalid-keyring", "the keyring contradicts itself or the one in force",
-        "publish a keyring made by this controller";
+        "see who publishes on this subject; start `replicator serve`, which compares what lies there with this fleet's";
     /// A keyring version other than the next.
     KeyringOutOfOrder = "keyring-out-of-order", "the keyring is not the version after the one in force",
-        "fetch the versions between, one by one";
+        "start `replicator serve`, which publishes the versions between";
     /// A name, number or enum in a declaration's head that is none.
     InvalidDeclaration = "invalid-declaration", "the declaration breaks a rule of its language",
         "correct what is named, then converge again";
@@ -94,10 +95,11 @@ codes! {
         "see who publishes on this subject";
     /// Signed by a key of the right role that may not speak about this host.
     OutOfScope = "out-of-scope", "the key that signed may not speak about this host",
-        "sign with a key whose scope holds the host, or widen its scope in the keyring";
+        "sign with a key whose scope holds the host";
     /// Below the last position accepted.
     StaleSequence = "stale-sequence", "the declaration is older than the last one accepted",
-        "to go back, converge again with the old content; if the controller was restored from a backup, re-anchor the host";
+        "to go back, converge again with the old content; if the controller's state was put back from a backup, put a later \
+         one back, or converge as often as declarations were lost: the number counts on";
     /// The position accepted last, with other content.
     Equivocation = "equivocation", "two declarations carry one number and differ",
         "find who else holds the signing key, then converge again with a higher number";
@@ -106,7 +108,7 @@ codes! {
         "see who publishes on this subject; a controller counts one by one";
     /// Another epoch than the keyring says.
     WrongEpoch = "wrong-epoch", "the declaration's epoch is not that of the keyring in force",
-        "publish the keyring whose root keys opened the epoch, then converge again";
+        "start `replicator serve`, which publishes the keyring in force, then converge again";
     /// Past its last day.
     Expired = "expired", "the declaration may not be taken up any more",
         "converge the host again; if it was issued just now, look at the clocks";

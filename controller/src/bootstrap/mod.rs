@@ -29,8 +29,8 @@ pub use since::Since;
 
 use crate::keys::KeysError;
 use crate::keys::admission::AdmissionError;
-use crate::publisher::PublishError;
 use crate::publisher::accounts::AccountsError;
+use crate::publisher::{OTHER_LOG, PublishError};
 use crate::state::LogError;
 use crate::words;
 
@@ -277,10 +277,12 @@ impl BootstrapError {
             Self::Bundle(_)
             | Self::Late { .. }
             | Self::Busy { .. }
-            | Self::Overtaken { .. }
+            | Self::Overtaken { by: Some(_), .. }
             | Self::Superseded { .. } => {
                 "run the command again: it goes on from there".into()
             }
+            // It counts on from its own log, and never reaches what the other counts on from.
+            Self::Overtaken { by: None, .. } => OTHER_LOG.into(),
             Self::File { path, .. } => format!("check who owns `{}` and whether the disk is full", path.display()),
             Self::OtherFleet { have, .. } => format!("use `--context {have}`"),
             Self::OtherRoot { have, .. } => format!(
