@@ -40,6 +40,7 @@ kinds! {
     LedgerRotated = "ledger-rotated",
     LedgerDropped = "ledger-dropped",
     RecordRecovered = "record-recovered",
+    LedgerPutBack = "ledger-put-back",
 }
 
 /// What became of a resource; `unknown` for a number of a newer agent.
@@ -111,6 +112,10 @@ pub fn says(body: &Body) -> String {
         Body::LedgerRotated(_) => "the first entry of a further file".to_owned(),
         Body::RecordRecovered(body) => body.resource.clone(),
         Body::LedgerDropped(body) => format!("entries {} to {}, {} bytes", body.first, body.last, body.size),
+        Body::LedgerPutBack(body) => {
+            let was = if body.replaced { "replaced" } else { "removed" };
+            format!("{} was {was} while it was in use, and is written again whole", body.file)
+        }
         Body::ClockFault(body) => format!("{} ms off, by {}", body.offset, body.source),
         Body::OriginalKept(body) => format!("{} for {}", body.path, body.resource),
     }

@@ -159,6 +159,7 @@ fn heard(event: HostEvent) -> Option<Heard> {
         | Body::LedgerSetAside(_)
         | Body::LedgerRotated(_)
         | Body::LedgerDropped(_)
+        | Body::LedgerPutBack(_)
         | Body::RecordRecovered(_)
         | Body::ClockFault(_)
         | Body::OriginalKept(_)

@@ -101,6 +101,7 @@ impl HostStatus {
                 | Body::LedgerSetAside(_)
                 | Body::LedgerRotated(_)
                 | Body::LedgerDropped(_)
+                | Body::LedgerPutBack(_)
                 | Body::RecordRecovered(_)
                 | Body::OriginalKept(_)
                 | Body::EnrolmentRefused(_),

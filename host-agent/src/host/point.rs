@@ -33,6 +33,7 @@ closed_list! {
         LedgerRotate = "ledger.rotate",
         LedgerDrop = "ledger.drop",
         LedgerSetAside = "ledger.set-aside",
+        LedgerPutBack = "ledger.put-back",
         EventsPublish = "events.publish",
     }
 }

@@ -186,7 +186,7 @@ pub enum AppendError {
     /// SQLite gave no answer.
     #[error("could not append to the ledger")]
     Store(#[from] StoreError),
-    /// The file that was begun last could not be opened.
+    /// The file that is appended to could not be opened, or put back in its place.
     #[error("could not append to the ledger")]
     NotOpen(#[source] Box<OpenError>),
     /// No message could carry it to a collector, nor anything behind it.

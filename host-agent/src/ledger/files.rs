@@ -15,6 +15,8 @@ use super::error::StoreError;
 const FIRST: &str = "ledger.db";
 /// Stands behind the name of a file until it is whole.
 const UNFINISHED: &str = ".new";
+/// Stands behind the name of a file that was written again, whole and not yet in its place.
+const AGAIN: &str = ".again";
 /// What SQLite keeps beside a database.
 const SIDE_FILES: [&str; 3] = ["-wal", "-shm", "-journal"];
 
@@ -37,6 +39,17 @@ impl LedgerFile {
     /// Where it is made, before it gets its name.
     pub(super) fn unfinished(&self) -> PathBuf {
         beside(&self.path, UNFINISHED)
+    }
+
+    /// Where it waits for its place after it was written again.
+    pub(super) fn again(&self) -> PathBuf {
+        beside(&self.path, AGAIN)
+    }
+
+    /// Itself, and what SQLite may keep beside it, there or not.
+    pub(super) fn with_side_files(&self) -> Vec<PathBuf> {
+        let beside = SIDE_FILES.iter().map(|suffix| beside(&self.path, suffix));
+        std::iter::once(self.path.clone()).chain(beside).collect()
     }
 
     /// Opens it for writing; it has to be there.
@@ -82,6 +95,12 @@ pub(super) fn list(folder: &Path) -> io::Result<Vec<LedgerFile>> {
     Ok(files)
 }
 
+/// The files in `folder` that were written again and are not yet in their place.
+pub(super) fn written_again(folder: &Path) -> io::Result<Vec<LedgerFile>> {
+    let firsts = names(folder)?.into_iter().filter_map(|name| first_of(name.strip_suffix(AGAIN)?));
+    Ok(firsts.map(|first| LedgerFile::beginning_with(folder, first)).collect())
+}
+
 /// A file that is not there though something stands beside its place, and that was not dropped: those go oldest first.
 pub(super) fn lost(folder: &Path) -> io::Result<Option<LedgerFile>> {
     let oldest = list(folder)?.first().map_or(1, |file| file.first);
@@ -110,7 +129,7 @@ fn whose(name: &str) -> Option<&str> {
     SIDE_FILES.iter().find_map(|suffix| name.strip_suffix(suffix))
 }
 
-fn names(folder: &Path) -> io::Result<Vec<String>> {
+pub(super) fn names(folder: &Path) -> io::Result<Vec<String>> {
     let entries = match fs::read_dir(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         entries => entries?,
@@ -128,7 +147,8 @@ fn first_of(name: &str) -> Option<u64> {
     (digits.len() == 20).then_some(number)
 }
 
-fn remove_one(path: &Path) -> io::Result<()> {
+/// Removes a file, if it is there.
+pub(super) fn remove_one(path: &Path) -> io::Result<()> {
     match fs::remove_file(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         removed => removed,

@@ -2,6 +2,7 @@
 
 mod keeping;
 mod opening;
+mod place;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -27,6 +28,7 @@ use crate::clock::Clock;
 pub use keeping::Limits;
 use opening::connect;
 pub(super) use opening::sync_folder;
+use place::Opened;
 
 /// The folder of the ledger's files, inside the agent's state folder. They stand in a folder of their own so that
 /// one rename sets all of them aside: see `docs/decisions/0003-ledger-in-a-folder.md`.
@@ -69,8 +71,8 @@ pub struct Ledger {
     closed: Vec<LedgerFile>,
     /// The one that is appended to.
     current: LedgerFile,
-    /// To `current`; none where it could not be opened when it was begun: the next append tries again.
-    connection: Option<Connection>,
+    /// `current`; none where it could not be opened when it was begun: the next append tries again.
+    opened: Option<Opened>,
     host: HostUid,
     head: Head,
     state: State,
@@ -102,9 +104,10 @@ impl Ledger {
         if let Some(body) = bodies.iter().find(|body| sized::size(body) > sized::BODY_MAX) {
             return Err(AppendError::TooLarge { kind: event_words::kind(body), size: sized::size(body) });
         }
+        self.look()?;
         let (mut head, mut events) = (self.head, Vec::with_capacity(bodies.len()));
         let stamp = self.stamp(declaration);
-        let connection = self.writable()?;
+        let connection = self.connection_mut()?;
         let failed = at::<AppendError>(connection);
         let transaction = connection.transaction().map_err(&failed)?;
         for body in bodies {
@@ -180,7 +183,7 @@ impl Ledger {
     ///
     /// [`AppendError`]: nothing was recorded.
     pub fn settle(&mut self, number: u64, hash: Digest) -> Result<bool, AppendError> {
-        self.writable()?;
+        self.look()?;
         let nothing = number == 0 && hash.0 == [0; 32];
         if !nothing && self.hash_of(number)? != Some(hash) {
             return Ok(false);
@@ -211,19 +214,19 @@ impl Ledger {
         self.closed.iter().zip(next).map(|(file, next)| (file, next.first - 1))
     }
 
-    /// The file that is appended to, opened now where it could not be before.
-    fn writable(&mut self) -> Result<&mut Connection, AppendError> {
-        match &mut self.connection {
-            Some(connection) => Ok(connection),
-            none => Ok(none.insert(connect(&self.current).map_err(|error| AppendError::NotOpen(Box::new(error)))?)),
-        }
+    fn connection(&self) -> Result<&Connection, StoreError> {
+        self.opened.as_ref().map(|opened| &opened.connection).ok_or_else(|| not_open(&self.current))
     }
 
-    fn connection(&self) -> Result<&Connection, StoreError> {
-        let code = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_CANTOPEN);
-        let not_open = rusqlite::Error::SqliteFailure(code, Some("it could not be opened when it was begun".into()));
-        self.connection.as_ref().ok_or_else(|| StoreError::new(&self.current.path, not_open))
+    fn connection_mut(&mut self) -> Result<&mut Connection, StoreError> {
+        self.opened.as_mut().map(|opened| &mut opened.connection).ok_or_else(|| not_open(&self.current))
     }
+}
+
+fn not_open(file: &LedgerFile) -> StoreError {
+    let code = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_CANTOPEN);
+    let why = "it could not be opened when it was begun".to_owned();
+    StoreError::new(&file.path, rusqlite::Error::SqliteFailure(code, Some(why)))
 }
 
 /// What every event of one batch says.

@@ -1,5 +1,6 @@
 //! One ledger for all tasks of the process, and a wake-up for those that send it on.
 
+use std::error::Error as _;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use replicator_protocol::ids::Digest;
@@ -40,10 +41,20 @@ impl SharedLedger {
         Ok(head)
     }
 
+    /// As [`Ledger::look`]; what cannot be done is logged, and tried again by the next one.
+    pub fn look(&self) {
+        let mut ledger = self.lock();
+        if let Err(error) = ledger.look() {
+            let why = error.source().map(ToString::to_string).unwrap_or_default();
+            tracing::error!(%error, why, "the ledger's file is not in its place");
+        }
+        self.appended.send_replace(ledger.head().number);
+    }
+
     /// Keeps the ledger within its limits. What was appended or settled is so whether or not that can be done.
     fn keep(&self, ledger: &mut Ledger) {
         if let Err(error) = ledger.keep_within_limits() {
-            let why = std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default();
+            let why = error.source().map(ToString::to_string).unwrap_or_default();
             tracing::error!(%error, why, "the ledger grows beyond its limits");
         }
         self.appended.send_replace(ledger.head().number);

@@ -79,6 +79,8 @@ pub async fn keep_beating(
     stop: CancellationToken,
 ) {
     loop {
+        // A machine on which nothing happens appends nothing, and would not find its ledger missing.
+        parts.ledger.look();
         if parts.link.is_up() {
             let settled = parts.ledger.settled().unwrap_or_default();
             let (head, clock) = (parts.ledger.head(), parts.clock.wall_time());

@@ -135,7 +135,8 @@ impl Host {
 /// The points of a machine. Left out: fetching an image (the lab's are held, and a fetch that was cut off leaves
 /// nothing of ours), the agent's own small files, its publishing and the files of its ledger, which no apply does.
 fn points() -> impl Iterator<Item = String> {
-    let ledger = [Effect::LedgerMake, Effect::LedgerRotate, Effect::LedgerDrop, Effect::LedgerSetAside];
+    use Effect::{LedgerDrop, LedgerMake, LedgerPutBack, LedgerRotate, LedgerSetAside};
+    let ledger = [LedgerMake, LedgerRotate, LedgerDrop, LedgerSetAside, LedgerPutBack];
     let left_out = [[Effect::ImagePull, Effect::OwnWrite, Effect::EventsPublish].as_slice(), &ledger].concat();
     let effects = Effect::ALL.iter().filter(move |effect| !left_out.contains(effect));
     effects.flat_map(|effect| ["before", "after"].map(|side| format!("{}.{side}", effect.as_str())))

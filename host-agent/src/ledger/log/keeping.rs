@@ -64,7 +64,7 @@ impl Ledger {
     }
 
     fn rotate_and_drop(&mut self) -> Result<(), KeepError> {
-        self.writable()?;
+        self.look()?;
         let rotated = if self.is_full()? { self.rotate() } else { Ok(()) };
         // What is dropped may be the room that a further file lacks.
         while self.drop_oldest()? {}
@@ -102,12 +102,12 @@ impl Ledger {
         reach(Effect::LedgerRotate, Side::Before).map_err(failed("rename", &unfinished))?;
         fs::rename(&unfinished, &file.path).map_err(failed("rename", &unfinished))?;
         // From here on no entry may go into the file before.
-        self.connection = None;
+        self.opened = None;
         self.closed.push(std::mem::replace(&mut self.current, file));
         self.head = head;
         self.state.fold(&event);
         reach(Effect::LedgerRotate, Side::After).map_err(failed("rename", &unfinished))?;
-        self.connection = Some(connect(&self.current)?);
+        self.opened = Some(connect(&self.current)?);
         Ok(())
     }
 

@@ -13,6 +13,7 @@ use replicator_protocol::wire::event::ChainStarted;
 use replicator_protocol::wire::event::event::Body;
 use rusqlite::Connection;
 
+use super::place::{self, Opened};
 use super::{DATABASE, Head, Ledger, Limits};
 use crate::clock::Clock;
 use crate::ledger::aside;
@@ -54,6 +55,7 @@ impl Ledger {
     /// Opens the ledger whose files are in `database`.
     fn open_at(database: PathBuf, (host, clock): (&HostUid, Arc<dyn Clock>), hold: Hold) -> Result<Self, OpenError> {
         let unreadable = |source| OpenError::file(&database, source);
+        place::finish(&database)?;
         let mut closed = files::list(&database).map_err(unreadable)?;
         let first = LedgerFile::beginning_with(&database, 1);
         let Some(current) = closed.pop() else { return Err(damaged(&first, "it is gone", 0)) };
@@ -67,11 +69,11 @@ impl Ledger {
             verified.take(file, &connection)?;
         }
         is_written(&current, verified.number)?;
-        let connection = connect(&current).map_err(|error| error.behind(verified.number))?;
-        verified.take(&current, &connection)?;
+        let opened = connect(&current).map_err(|error| error.behind(verified.number))?;
+        verified.take(&current, &opened.connection)?;
         let Verified { number, hash, state, identity, .. } = verified.end()?;
         let Some((found, chain)) = identity else { return Err(damaged(&current, "it holds no entry", 0)) };
-        is_settled_within(&current, &connection, number)?;
+        is_settled_within(&current, &opened.connection, number)?;
         if found != host.as_str() {
             return Err(OpenError::OtherHost { found, wanted: host.to_string() });
         }
@@ -80,7 +82,7 @@ impl Ledger {
             folder: database,
             closed,
             current,
-            connection: Some(connection),
+            opened: Some(opened),
             host: host.clone(),
             head: Head { chain: chain[..].try_into().unwrap_or_default(), number, hash },
             state,
@@ -105,7 +107,7 @@ impl Ledger {
         let mut ledger = Self {
             folder: database.to_owned(),
             closed: Vec::new(),
-            connection: Some(connect(&current)?),
+            opened: Some(connect(&current)?),
             current,
             host: host.clone(),
             head: Head { chain: new_chain()?, number: 0, hash: Digest([0; 32]) },
@@ -148,7 +150,7 @@ fn open_closed(file: &LedgerFile) -> Result<Connection, OpenError> {
 }
 
 /// Opens the file that is appended to, or makes it; its name is on disk when this returns.
-pub(super) fn connect(file: &LedgerFile) -> Result<Connection, OpenError> {
+pub(super) fn connect(file: &LedgerFile) -> Result<Opened, OpenError> {
     let open = || {
         let connection = Connection::open(&file.path)?;
         // `FULL` syncs the write-ahead log at every commit: what is appended survives a power cut.
@@ -159,7 +161,7 @@ pub(super) fn connect(file: &LedgerFile) -> Result<Connection, OpenError> {
     let mut connection = open().map_err(|source| StoreError::new(&file.path, source))?;
     schema::migrate(&mut connection)?;
     sync_folder(file.path.parent().unwrap_or(&file.path))?;
-    Ok(connection)
+    Ok(Opened::new(connection, file))
 }
 
 fn new_chain() -> Result<[u8; 16], OpenError> {

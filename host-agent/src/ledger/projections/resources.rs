@@ -161,6 +161,7 @@ impl super::Fold for Resources {
                 | Body::KeyringAccepted(_)
                 | Body::LedgerRotated(_)
                 | Body::LedgerDropped(_)
+                | Body::LedgerPutBack(_)
                 | Body::ClockFault(_)
                 | Body::EnrolmentRefused(_),
             )

@@ -160,6 +160,7 @@ impl Fold for Status {
             | Body::LedgerSetAside(_)
             | Body::LedgerRotated(_)
             | Body::LedgerDropped(_)
+            | Body::LedgerPutBack(_)
             | Body::RecordRecovered(_)
             | Body::OriginalKept(_)
             | Body::EnrolmentRefused(_) => {}
