@@ -14,12 +14,15 @@ use replicator_protocol::ids::{Digest, HostUid};
 use replicator_protocol::wire::event::LedgerSetAside;
 use replicator_protocol::wire::event::event::Body;
 
+use super::damage::Damage;
+use super::entry::Head;
 use super::error::OpenError;
+use super::files::DATABASE;
 use super::lock::Hold;
-use super::log::{DATABASE, Head, Ledger, sync_folder};
+use super::log::Ledger;
+use super::opened::sync_folder;
 use super::reader::Reader;
 use super::salvage::salvage;
-use super::verify::Damage;
 use crate::clock::Clock;
 use crate::host::point::{Effect, Side, around, reach};
 

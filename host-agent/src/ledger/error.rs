@@ -1,12 +1,13 @@
 //! What can go wrong with a ledger. In every case what was recorded before stays as it was.
 
+use std::error::Error as _;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;
 
+use super::damage::Damage;
 use super::sized;
-use super::verify::Damage;
 
 const NO_ROOM: &str = "make room on the disk that holds it; the ledger is left as it is";
 const NOT_ALLOWED: &str = "run the agent as root, and see that its folder can be written; the ledger is left as it is";
@@ -62,6 +63,12 @@ impl StoreError {
             }
             _ => false,
         }
+    }
+
+    /// The damage that this error is, where it [is one](Self::is_damage).
+    pub(super) fn damage(&self, last_good: u64) -> Damage {
+        let what = self.source().map(ToString::to_string).unwrap_or_default();
+        Damage::File { path: self.path.clone(), what, last_good }
     }
 }
 
@@ -150,7 +157,7 @@ impl OpenError {
 impl From<StoreError> for OpenError {
     /// Tells a file that is no sound database from a database that could not answer.
     fn from(error: StoreError) -> Self {
-        if error.is_damage() { Self::Damaged(Damage::of(&error, 0)) } else { Self::Store(error) }
+        if error.is_damage() { Self::Damaged(error.damage(0)) } else { Self::Store(error) }
     }
 }
 

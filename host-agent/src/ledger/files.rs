@@ -11,6 +11,10 @@ use rusqlite::{Connection, OpenFlags};
 
 use super::error::StoreError;
 
+/// The folder of the ledger's files, inside the agent's state folder. They stand in a folder of their own so that
+/// one rename sets all of them aside: see `docs/decisions/0003-ledger-in-a-folder.md`.
+pub const DATABASE: &str = "ledger";
+
 /// The file that begins with entry 1: all there is of a ledger that was never rotated.
 const FIRST: &str = "ledger.db";
 /// Stands behind the name of a file until it is whole.

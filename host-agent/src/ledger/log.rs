@@ -8,7 +8,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use prost::Message as _;
 use replicator_protocol::event_words;
 use replicator_protocol::ids::{Digest, HostUid};
 use replicator_protocol::wire::event::event::Body;
@@ -16,52 +15,31 @@ use replicator_protocol::wire::event::{DeclarationRef, Event};
 use rusqlite::Connection;
 
 use super::checkpoint::Checkpoint;
+use super::entry::{Entry, Head};
 use super::error::{AppendError, ReadError, StoreError, at};
 use super::files::LedgerFile;
 use super::lock::Hold;
+use super::opened::Opened;
 use super::projections::Fold as _;
 use super::rows::{entries_after, hash_of, insert, put_settled, settled};
 use super::sized;
 use super::state::State;
 use crate::clock::Clock;
 
-pub use keeping::Limits;
-use opening::connect;
-pub(super) use opening::sync_folder;
-use place::Opened;
-
-/// The folder of the ledger's files, inside the agent's state folder. They stand in a folder of their own so that
-/// one rename sets all of them aside: see `docs/decisions/0003-ledger-in-a-folder.md`.
-pub const DATABASE: &str = "ledger";
-
-/// One recorded event.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
-    /// From 1, no gaps.
-    pub number: u64,
-    /// SHA-256 of `payload`.
-    pub hash: Digest,
-    /// The encoded event: what is hashed, and what travels.
-    pub payload: Bytes,
-}
-
-impl Entry {
-    /// The event; `None` where the bytes are none.
-    #[must_use]
-    pub fn event(&self) -> Option<Event> {
-        Event::decode(self.payload.clone()).ok()
-    }
-}
-
-/// The last entry of a chain.
+/// How large a ledger and its files grow, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Head {
-    /// 128 random bits.
-    pub chain: [u8; 16],
-    /// Its number; 0 for an empty chain.
-    pub number: u64,
-    /// Its hash; zeros for an empty chain.
-    pub hash: Digest,
+pub struct Limits {
+    /// From here on a further file is begun, unless more than half of this one is what it began with: then when it has
+    /// grown by as much again. What one append adds may go beyond it.
+    pub file: u64,
+    /// Above this, oldest files are dropped, as far as they are receipted.
+    pub budget: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { file: 64 << 20, budget: 1 << 30 }
+    }
 }
 
 /// The log of one host, open for writing by this process alone.

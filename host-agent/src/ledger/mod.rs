@@ -8,10 +8,13 @@
 
 mod aside;
 mod checkpoint;
+mod damage;
+mod entry;
 mod error;
 mod files;
 mod lock;
 mod log;
+mod opened;
 pub mod projections;
 mod reader;
 mod rows;
@@ -23,10 +26,13 @@ mod state;
 mod verify;
 
 pub use aside::{ANCHORS, NEXT, open_or_set_aside};
+pub use damage::Damage;
+pub use entry::{Entry, Head};
 pub use error::{AppendError, KeepError, OpenError, ReadError, StoreError, VerifyError};
+pub use files::DATABASE;
 pub use lock::{Hold, is_held};
-pub use log::{DATABASE, Entry, Head, Ledger, Limits};
+pub use log::{Ledger, Limits};
 pub use reader::Reader;
 pub use shared::SharedLedger;
 pub use state::State;
-pub use verify::{Damage, Verified};
+pub use verify::Verified;

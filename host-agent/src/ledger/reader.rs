@@ -6,9 +6,9 @@ use replicator_protocol::ids::Digest;
 use rusqlite::Connection;
 
 use super::checkpoint::{self, Checkpoint};
+use super::entry::Entry;
 use super::error::{OpenError, ReadError, VerifyError, at};
-use super::files::{self, LedgerFile};
-use super::log::{DATABASE, Entry};
+use super::files::{self, DATABASE, LedgerFile};
 use super::rows::{entries_after, hash_of, settled};
 use super::schema;
 use super::state::State;

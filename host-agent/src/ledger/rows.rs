@@ -6,9 +6,8 @@ use replicator_protocol::ids::Digest;
 use replicator_protocol::wire::event::Event;
 use rusqlite::{Connection, OptionalExtension as _, params};
 
+use super::entry::{Entry, Head, kind_of};
 use super::error::{StoreError, at};
-use super::log::{Entry, Head};
-use super::verify::kind_of;
 
 /// Writes one event behind `head`, and returns the head it makes.
 pub(super) fn insert(connection: &Connection, head: Head, event: &Event) -> rusqlite::Result<Head> {

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use rusqlite::Connection;
 
+use super::damage::Damage;
 use super::error::{OpenError, at};
-use super::verify::Damage;
 
 /// One step for each format; `user_version` counts those done.
 const MIGRATIONS: &[&str] = &[EVENTS, CHECKPOINT];

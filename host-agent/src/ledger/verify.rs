@@ -1,8 +1,7 @@
 //! Whether a ledger is what was written: every number there once, every hash that of its entry, every entry
 //! behind the one it names.
 
-use std::error::Error as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use prost::Message as _;
 use replicator_protocol::ids::Digest;
@@ -11,58 +10,12 @@ use replicator_protocol::wire::event::event::Body;
 use rusqlite::Connection;
 
 use super::checkpoint::{self, Checkpoint};
+use super::damage::Damage;
+use super::entry::kind_of;
 use super::error::{StoreError, VerifyError};
 use super::files::LedgerFile;
 use super::projections::Fold as _;
 use super::state::State;
-
-/// The first thing wrong, and how far the ledger is good.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Damage {
-    /// Numbers are missing.
-    #[error("entries {first} to {last} are missing")]
-    Missing {
-        /// First missing number.
-        first: u64,
-        /// Last missing number.
-        last: u64,
-    },
-    /// An entry is not what was written: its bytes, its place, its chain or its host.
-    #[error("entry {number} is not what was written: {what}")]
-    Altered {
-        /// Its number.
-        number: u64,
-        /// What does not fit.
-        what: &'static str,
-    },
-    /// A database file itself is damaged.
-    #[error("the database file `{}` is damaged: {what}", path.display())]
-    File {
-        /// Which.
-        path: PathBuf,
-        /// What SQLite says of it.
-        what: String,
-        /// The last entry before it.
-        last_good: u64,
-    },
-}
-
-impl Damage {
-    pub(super) fn of(error: &StoreError, last_good: u64) -> Self {
-        let what = error.source().map(ToString::to_string).unwrap_or_default();
-        Self::File { path: error.path.clone(), what, last_good }
-    }
-
-    /// The last number before the damage; 0 where nothing can be relied on.
-    #[must_use]
-    pub fn last_good(&self) -> u64 {
-        match self {
-            Self::Missing { first, .. } => first.saturating_sub(1),
-            Self::Altered { number, .. } => number.saturating_sub(1),
-            Self::File { last_good, .. } => *last_good,
-        }
-    }
-}
 
 /// A log that is what was written.
 #[derive(Debug)]
@@ -177,7 +130,7 @@ fn names(event: &Event, kept: &Checkpoint) -> Result<(), Damage> {
 }
 
 fn told(error: StoreError, last_good: u64) -> VerifyError {
-    if error.is_damage() { Damage::of(&error, last_good).into() } else { VerifyError::Store(error) }
+    if error.is_damage() { error.damage(last_good).into() } else { VerifyError::Store(error) }
 }
 
 fn damaged(path: &Path, what: String, last_good: u64) -> VerifyError {
@@ -234,15 +187,5 @@ impl Row {
             return altered("it belongs to another host or chain");
         }
         Ok(event)
-    }
-}
-
-/// The number by which messages tell the kinds of events apart: the tag of the body.
-pub(super) fn kind_of(event: &Event) -> Option<u32> {
-    use prost::encoding::{WireType, decode_key};
-    let body = Event { body: event.body.clone(), ..Event::default() }.encode_to_vec();
-    match decode_key(&mut &body[..]) {
-        Ok((tag, WireType::LengthDelimited)) => Some(tag),
-        Ok(_) | Err(_) => None,
     }
 }

@@ -12,11 +12,13 @@ use replicator_protocol::wire::event::event::Body;
 use replicator_protocol::wire::event::{Event, LedgerDropped, LedgerRotated};
 use rusqlite::Connection;
 
-use super::{Head, Ledger, connect, sync_folder};
+use super::Ledger;
 use crate::host::point::{Effect, Side, around, reach};
 use crate::ledger::checkpoint::{self, Checkpoint};
+use crate::ledger::entry::Head;
 use crate::ledger::error::{KeepError, StoreError, at};
 use crate::ledger::files::{self, LedgerFile};
+use crate::ledger::opened::{connect, sync_folder};
 use crate::ledger::projections::Fold as _;
 use crate::ledger::rows::{insert, put_settled, settled};
 use crate::ledger::schema;
@@ -27,22 +29,6 @@ const NOTHING: u64 = 5 * 4096;
 /// Pause before it is tried again to keep a ledger within its limits, in milliseconds: each attempt writes and syncs all
 /// that its entries fold to, which helps nobody where the disk is full.
 const AGAIN: u64 = 60_000;
-
-/// How large a ledger and its files grow, in bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
-    /// From here on a further file is begun, unless more than half of this one is what it began with: then when it has
-    /// grown by as much again. What one append adds may go beyond it.
-    pub file: u64,
-    /// Above this, oldest files are dropped, as far as they are receipted.
-    pub budget: u64,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self { file: 64 << 20, budget: 1 << 30 }
-    }
-}
 
 impl Ledger {
     /// Begins a further file where the present one is full, and drops the oldest ones while the ledger is above

@@ -2,7 +2,7 @@
 //!
 //! A ledger comes into its place whole: a folder without an entry is what is left of one, never one just begun.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
@@ -13,17 +13,20 @@ use replicator_protocol::wire::event::ChainStarted;
 use replicator_protocol::wire::event::event::Body;
 use rusqlite::Connection;
 
-use super::place::{self, Opened};
-use super::{DATABASE, Head, Ledger, Limits};
+use super::place;
+use super::{Ledger, Limits};
 use crate::clock::Clock;
 use crate::ledger::aside;
+use crate::ledger::damage::Damage;
+use crate::ledger::entry::Head;
 use crate::ledger::error::{OpenError, StoreError};
-use crate::ledger::files::{self, LedgerFile};
+use crate::ledger::files::{self, DATABASE, LedgerFile};
 use crate::ledger::lock::Hold;
+use crate::ledger::opened::connect;
 use crate::ledger::rows::settled;
 use crate::ledger::schema;
 use crate::ledger::state::State;
-use crate::ledger::verify::{Damage, Verified};
+use crate::ledger::verify::Verified;
 
 impl Ledger {
     /// Opens the ledger in `folder`, or starts one whose first event is [`ChainStarted`] where there never was one.
@@ -149,29 +152,9 @@ fn open_closed(file: &LedgerFile) -> Result<Connection, OpenError> {
     Ok(connection)
 }
 
-/// Opens the file that is appended to, or makes it; its name is on disk when this returns.
-pub(super) fn connect(file: &LedgerFile) -> Result<Opened, OpenError> {
-    let open = || {
-        let connection = Connection::open(&file.path)?;
-        // `FULL` syncs the write-ahead log at every commit: what is appended survives a power cut.
-        connection.pragma_update(None, "journal_mode", "wal")?;
-        connection.pragma_update(None, "synchronous", "full")?;
-        Ok(connection)
-    };
-    let mut connection = open().map_err(|source| StoreError::new(&file.path, source))?;
-    schema::migrate(&mut connection)?;
-    sync_folder(file.path.parent().unwrap_or(&file.path))?;
-    Ok(Opened::new(connection, file))
-}
-
 fn new_chain() -> Result<[u8; 16], OpenError> {
     let mut chain = [0; 16];
     let none = |_| OpenError::file(Path::new("/dev/urandom"), io::Error::other("the kernel gives no random bytes"));
     getrandom::fill(&mut chain).map_err(none)?;
     Ok(chain)
-}
-
-pub(in crate::ledger) fn sync_folder(folder: &Path) -> Result<(), OpenError> {
-    let synced = File::open(folder).and_then(|file| file.sync_all());
-    synced.map_err(|source| OpenError::file(folder, source))
 }

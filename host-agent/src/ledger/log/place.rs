@@ -6,53 +6,21 @@
 
 use std::fs;
 use std::io;
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
 use replicator_protocol::wire::event::event::Body;
 use replicator_protocol::wire::event::{Event, LedgerPutBack};
 use rusqlite::Connection;
 
-use super::opening::{connect, sync_folder};
-use super::{Head, Ledger};
+use super::Ledger;
 use crate::host::point::{Effect, Side, around, reach};
+use crate::ledger::entry::Head;
 use crate::ledger::error::{AppendError, OpenError, StoreError};
 use crate::ledger::files::{self, LedgerFile};
+use crate::ledger::opened::{connect, number, sync_folder};
 use crate::ledger::projections::Fold as _;
 use crate::ledger::rows::insert;
-
-/// A file apart from its name: device and inode.
-type FileNumber = (u64, u64);
-
-/// The file that is appended to, open.
-pub(super) struct Opened {
-    pub(super) connection: Connection,
-    /// Which file that is, and which stand beside it: without its log it is not whole.
-    numbers: Vec<(PathBuf, Option<FileNumber>)>,
-}
-
-impl Opened {
-    pub(super) fn new(connection: Connection, file: &LedgerFile) -> Self {
-        let numbers = file.with_side_files().into_iter().map(|path| (path.clone(), number(&path))).collect();
-        Self { connection, numbers }
-    }
-
-    /// Whether each of them stands where it stood when it was opened.
-    fn is_in_place(&self) -> bool {
-        self.numbers.iter().all(|(path, before)| before.is_none() || *before == number(path))
-    }
-
-    /// Those that are still what was opened: of no use beside a copy.
-    fn ours(&self) -> impl Iterator<Item = &Path> {
-        let ours = self.numbers.iter().filter(|(path, before)| before.is_some() && *before == number(path));
-        ours.map(|(path, _)| &**path)
-    }
-}
-
-/// Of a link the link itself: what it leads to is found by another name.
-fn number(path: &Path) -> Option<FileNumber> {
-    fs::symlink_metadata(path).ok().map(|found| (found.dev(), found.ino()))
-}
 
 impl Ledger {
     /// Looks whether the file that is appended to stands in its place, and writes it there again where it does not, with

@@ -1,9 +1,10 @@
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use prost::Message as _;
 use replicator_protocol::wire::event::{AgentStarted, DriftFound};
 
-use super::super::{Damage, OpenError, Reader, VerifyError};
+use super::super::{DATABASE, Damage, OpenError, Reader, VerifyError};
 use super::*;
 
 /// The file that begins with entry 1.

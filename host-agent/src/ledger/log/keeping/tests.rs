@@ -9,7 +9,7 @@ use replicator_protocol::wire::event::{ApplyReported, DriftFound, Outcome, Resou
 use super::*;
 use crate::clock::{Clock, SystemClock};
 use crate::ledger::projections::{Projections, status_at};
-use crate::ledger::{Damage, OpenError, Reader, SharedLedger, VerifyError};
+use crate::ledger::{Damage, Limits, OpenError, Reader, SharedLedger, VerifyError};
 
 /// A file is full after a dozen entries of [`drift`].
 const SMALL: Limits = Limits { file: 80 << 10, budget: 200 << 10 };
