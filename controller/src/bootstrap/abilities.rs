@@ -1,7 +1,6 @@
 //! What a host can apply, as it said itself: nothing else is declared to it.
 
 use std::collections::BTreeSet;
-use std::path::Path;
 
 use replicator_protocol::ids::{HostId, HostUid};
 use replicator_protocol::resources::Resource;
@@ -23,8 +22,7 @@ impl Abilities {
     /// heard lately at `now`, in milliseconds since the Unix epoch: what it lacked may be there by now, and it refuses
     /// by itself what it cannot apply.
     #[must_use]
-    pub fn heard(folder: &FleetFolder, store: &Path, uid: &HostUid, now: u64) -> Option<Self> {
-        let store = Store::read_only(store).ok()?;
+    pub fn heard(folder: &FleetFolder, store: &Store, uid: &HostUid, now: u64) -> Option<Self> {
         let (_, at, envelope) = store.heartbeats().ok()?.into_iter().find(|(host, ..)| host == uid)?;
         let certified = certificates::load(folder, uid, &Keyrings::load(folder).ok()?.current).ok()??;
         let beat = certified.heartbeat(envelope).ok()?;
@@ -38,7 +36,7 @@ impl Abilities {
     }
 
     /// Demands that the host of `state`, called `host`, can apply all of `resources` by what it said lately, as
-    /// [`Abilities::heard`].
+    /// [`Abilities::heard`]; without a store nothing is known of it.
     ///
     /// # Errors
     ///
@@ -46,11 +44,11 @@ impl Abilities {
     pub fn demand_of(
         state: &HostState,
         host: &HostId,
-        (folder, store): (&FleetFolder, &Path),
+        (folder, store): (&FleetFolder, Option<&Store>),
         resources: &[Resource],
     ) -> Result<(), BootstrapError> {
         let uid = state.identity.as_ref().map(|(_, uid)| uid);
-        let heard = uid.and_then(|uid| Self::heard(folder, store, uid, state::now()));
+        let heard = uid.zip(store).and_then(|(uid, store)| Self::heard(folder, store, uid, state::now()));
         heard.map_or(Ok(()), |abilities| abilities.demand(host, resources))
     }
 

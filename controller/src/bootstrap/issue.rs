@@ -19,6 +19,7 @@ use crate::keys::signing::{self, Signer};
 use crate::keys::{Keyrings, certificates};
 use crate::planner;
 use crate::publisher::{Outcome, PublishError, Publisher};
+use crate::serve::Store;
 use crate::state::event::{Blob, Hash, Said};
 use crate::state::{self, Event, History, HostState, Log, LogError, Status};
 
@@ -60,9 +61,12 @@ impl Issuer<'_> {
         mut history: History,
         request: &Request,
     ) -> Result<(Position, ApplyReported), BootstrapError> {
-        let places = (self.folder, &*self.collected);
-        Abilities::demand_of(&history.state, self.host, places, &request.compiled.resources)?;
-        let since = Since::ask(&history.state, &self.collected, Ok(self.publisher)).await;
+        let since = {
+            let store = Store::read_only(&self.collected);
+            let heard = (self.folder, store.as_ref().ok());
+            Abilities::demand_of(&history.state, self.host, heard, &request.compiled.resources)?;
+            Since::ask(&history.state, store.as_ref(), Ok(self.publisher)).await
+        };
         since.unheard.iter().for_each(|why| tracing::warn!(why, "what the host reported meanwhile may be missing"));
         for _ in 0..ATTEMPTS {
             match self.append(history, &since, request).await {

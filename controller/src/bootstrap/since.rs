@@ -4,7 +4,6 @@
 //! the entries that bring the log up to date. A converge appends them; a plan only supposes them.
 
 use std::collections::BTreeSet;
-use std::path::Path;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -41,27 +40,31 @@ pub struct Since {
 }
 
 impl Since {
-    /// Asks the collector's store at `store`, where it is on this machine, and then the broker, for what the host of
-    /// `state` reported. Nothing is asked of a host that was never admitted.
-    pub async fn ask(state: &HostState, store: &Path, broker: Result<&Publisher, &PublishError>) -> Self {
+    /// Asks the collector's store, where it is on this machine, and then the broker, for what the host of `state`
+    /// reported. Nothing is asked of a host that was never admitted.
+    pub async fn ask(
+        state: &HostState,
+        store: Result<&Store, &StoreError>,
+        broker: Result<&Publisher, &PublishError>,
+    ) -> Self {
         let mut since = Self::default();
         let (Some((_, uid)), Some(_)) = (&state.identity, &state.certificate) else { return since };
-        let store = match Store::read_only(store) {
+        let store = match store {
             Ok(store) => Some(store),
             Err(StoreError::Absent { .. }) => None,
             Err(error) => {
-                since.missed(&error);
+                since.missed(error);
                 None
             }
         };
-        if let Some(store) = &store
+        if let Some(store) = store
             && let Err(error) = since.stored(store, state, uid)
         {
             since.missed(&error);
         }
         match broker {
             Err(error) => since.missed(error),
-            Ok(broker) => match tokio::time::timeout(ASK_WITHIN, since.held(broker, store.as_ref(), uid)).await {
+            Ok(broker) => match tokio::time::timeout(ASK_WITHIN, since.held(broker, store, uid)).await {
                 Ok(Ok(())) => {}
                 Ok(Err(error)) => since.missed(&error),
                 Err(_) => since.missed(&Late(ASK_WITHIN.as_secs())),

@@ -13,6 +13,7 @@ use crate::compiler::{self, Head};
 use crate::home::FleetFolder;
 use crate::planner::{self, PlanData};
 use crate::publisher::Publisher;
+use crate::serve::{Store, StoreError};
 use crate::state::status::Reported;
 use crate::state::{self, History, Log};
 
@@ -77,13 +78,17 @@ impl fmt::Display for AsOf {
 
 /// The log as a converge would have it: with what the host reported since, and why that may not be all. Nothing is
 /// written, neither here nor at the broker.
-async fn supposed(log: &Log, folder: &FleetFolder, context: &Context) -> Result<(History, Vec<String>), Failure> {
+async fn supposed(
+    log: &Log,
+    folder: &FleetFolder,
+    store: Result<&Store, &StoreError>,
+) -> Result<(History, Vec<String>), Failure> {
     let mut history = log.read().await?;
     if history.state.certificate.is_none() {
         return Ok((history, Vec::new()));
     }
     let broker = Publisher::look(folder).await;
-    let since = Since::ask(&history.state, &context.home()?.collected_events(), broker.as_ref()).await;
+    let since = Since::ask(&history.state, store, broker.as_ref()).await;
     for event in since.entries(&history.state) {
         history = log.suppose(history, event, state::now())?;
     }
@@ -101,9 +106,9 @@ pub async fn run(args: PlanArgs, context: &Context) -> Result<Exit, Failure> {
     let host = inputs.spec.id.clone();
     let ready = Ready::new(context, &fleet, &inputs).await?;
     let log = Log::local(&context.home()?, &inputs.spec.state.app, &host)?;
-    let (history, unheard) = supposed(&log, &folder, context).await?;
-    let places = (&folder, &*context.home()?.collected_events());
-    Abilities::demand_of(&history.state, &host, places, &ready.compiled.resources)?;
+    let store = Store::read_only(&context.home()?.collected_events());
+    let (history, unheard) = supposed(&log, &folder, store.as_ref()).await?;
+    Abilities::demand_of(&history.state, &host, (&folder, store.as_ref().ok()), &ready.compiled.resources)?;
     let uid = match &history.state.identity {
         Some((_, uid)) => uid.clone(),
         // A host that was never up has no number yet; the intent hash it gets then is another.
