@@ -35,7 +35,7 @@ pub struct Verb {
     pub machine: PathBuf,
     /// The agent's program.
     pub agent: PathBuf,
-    /// `up`, `up-again`, `converge` or `down`.
+    /// `up`, `up-again`, `converge`, `down` or `down-abandon`.
     pub verb: String,
 }
 
@@ -86,9 +86,9 @@ impl Verb {
             "up" => local.up(&agent, history, &self.request()?, false).await?.report.results,
             "up-again" => local.up(&agent, history, &self.request()?, true).await?.report.results,
             "converge" => local.converge(&self.request()?).await?.report.results,
-            "down" => {
+            down @ ("down" | "down-abandon") => {
                 let nothing = Request { compiled: Compiled::nothing(), ..self.request()? };
-                match local.down(&agent, history, &nothing, false).await? {
+                match local.down(&agent, history, &nothing, down == "down-abandon").await? {
                     Down::WasNotUp | Down::Gone { .. } => Vec::new(),
                     Down::Stays(applied) => applied.report.results,
                 }

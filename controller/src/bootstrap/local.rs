@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use async_nats::Client;
 use replicator_protocol::ids::{FleetName, HostId, HostUid, Position, ResourceId};
 use replicator_protocol::wire::event::ApplyReported;
 
@@ -12,7 +13,8 @@ use super::{Abilities, BootstrapError, enrol};
 use crate::home::{FleetFolder, Home};
 use crate::keys::admission;
 use crate::planner::Counts;
-use crate::publisher::{Publisher, accounts};
+use crate::publisher::Publisher;
+use crate::publisher::accounts::{self, AccountsError};
 use crate::state::event::Supervisor;
 use crate::state::{self, Event, History, Log, Status};
 use crate::words;
@@ -55,6 +57,9 @@ pub enum Down {
         applied: Option<Applied>,
         /// Why its agent is not known to have removed everything, where it was let go with that.
         untold: Option<Box<BootstrapError>>,
+        /// Why the broker holds its account still, where it was let go with that. It is withdrawn: nobody pushes it
+        /// again, and whoever reaches the broker next has it removed.
+        held: Option<Box<AccountsError>>,
         /// Where what the agent kept was put aside.
         aside: Option<PathBuf>,
         /// What it was given and, as far as is known, has still.
@@ -68,9 +73,14 @@ struct Retired {
     history: History,
     /// Where what its agent kept was put aside.
     aside: Option<PathBuf>,
+    /// Why the broker holds its account still.
+    held: Option<Box<AccountsError>>,
     /// What it has still.
     left: Vec<ResourceId>,
 }
+
+/// The broker of a host that is retired, as who may remove its account; without one for a host that has none.
+type ItsBroker = Result<Option<Client>, AccountsError>;
 
 impl Local<'_> {
     /// Defines, enrols and starts the host where that was not done, then declares what it should be. `history` is its
@@ -92,7 +102,8 @@ impl Local<'_> {
         if history.state.status == Status::Retiring {
             (self.say)(format!("`{}` was going down when that was cut off; it goes down first", self.host));
             let left;
-            Retired { history, left, .. } = self.retire(agent, history).await?;
+            let broker = self.reached(&history).await.map_err(|why| self.not_retired(why))?;
+            Retired { history, left, .. } = self.retire(agent, history, Ok(broker), false).await?;
             if !left.is_empty() {
                 (self.say)(format!("`{}` could not be told to remove {}", self.host, words::listed(&left)));
             }
@@ -137,12 +148,12 @@ impl Local<'_> {
     }
 
     /// Declares nothing, and with all of it removed ends the agent and retires the host. With `abandon` it is retired
-    /// in any case, with whatever its agent did not remove. `history` is its log.
+    /// in any case, with whatever its agent did not remove and what the broker was not told. `history` is its log.
     ///
     /// # Errors
     ///
-    /// [`BootstrapError::NotTold`] where the agent cannot be told: nothing was changed. Any other [`BootstrapError`]:
-    /// run it again, it goes on from there.
+    /// [`BootstrapError::NotTold`] where the agent cannot be told, and [`BootstrapError::NotRetired`] where the broker
+    /// cannot: nothing was begun. Any other [`BootstrapError`]: run it again, it goes on from there.
     pub async fn down(
         &self,
         agent: &Agent,
@@ -157,6 +168,11 @@ impl Local<'_> {
             }
         };
         demand_root()?;
+        // Before anything is begun: what is begun without it is neither up nor down until it is back.
+        let broker = match self.reached(&history).await {
+            Err(why) if !abandon => return Err(self.not_retired(why)),
+            broker => broker,
+        };
         let (mut applied, mut untold) = (None, None);
         if history.state.status == Status::Admitted && !history.state.issued.is_empty() {
             match self.emptied(agent, history, &uid, nothing).await {
@@ -168,8 +184,21 @@ impl Local<'_> {
             // Somebody else may have written to it while the host applied.
             history = self.log.read().await?;
         }
-        let Retired { aside, left, .. } = self.retire(agent, history).await?;
-        Ok(Down::Gone { applied, untold, aside, left })
+        let Retired { aside, held, left, .. } = self.retire(agent, history, broker, abandon).await?;
+        Ok(Down::Gone { applied, untold, held, aside, left })
+    }
+
+    /// The broker, where it has an account of the host's.
+    async fn reached(&self, history: &History) -> ItsBroker {
+        let Some((_, uid)) = &history.state.identity else { return Ok(None) };
+        match crate::keys::accounts::is_known(self.folder, uid)? {
+            true => Ok(Some(accounts::connect(self.folder).await?)),
+            false => Ok(None),
+        }
+    }
+
+    fn not_retired(&self, why: AccountsError) -> BootstrapError {
+        BootstrapError::NotRetired { host: self.host.clone(), why: Box::new(why) }
     }
 
     /// Has the agent remove everything. `None` where it did already, and can be told nothing more.
@@ -193,10 +222,16 @@ impl Local<'_> {
     }
 
     /// Ends the agent and the account of a host that has nothing any more, and records it: first that it begins, so
-    /// that one that was cut off is finished, whoever comes next.
-    async fn retire(&self, agent: &Agent, mut history: History) -> Result<Retired, BootstrapError> {
+    /// that one that was cut off is finished, whoever comes next. With `abandon` the broker need not be told.
+    async fn retire(
+        &self,
+        agent: &Agent,
+        mut history: History,
+        broker: ItsBroker,
+        abandon: bool,
+    ) -> Result<Retired, BootstrapError> {
         let Some((_, uid)) = history.state.identity.clone() else {
-            return Ok(Retired { history, aside: None, left: Vec::new() });
+            return Ok(Retired { history, aside: None, held: None, left: Vec::new() });
         };
         let left: Vec<_> = history.state.known.keys().cloned().collect();
         let (agent, supervisor) = placed(agent, &history);
@@ -206,12 +241,22 @@ impl Local<'_> {
         }
         supervisor::stop(&agent, self.host, supervisor).await?;
         (self.say)("Stopped the agent".into());
-        // Its certificate stays: the collector may have batches of it to verify yet.
-        accounts::remove_host(self.folder, &uid).await?;
+        // Its certificate stays: the collector may have batches of it to verify yet. First: from here on nobody pushes
+        // the account again, and whoever is about to sees it gone afterwards.
+        accounts::withdraw(self.folder, &uid)?;
+        let removed = match broker {
+            Ok(Some(broker)) => accounts::remove_host(self.folder, &broker, &uid).await,
+            Ok(None) => Ok(()),
+            Err(error) => Err(error),
+        };
+        let held = match removed {
+            Err(error) if abandon => Some(Box::new(error)),
+            removed => removed.map(|()| None).map_err(|why| self.not_retired(why))?,
+        };
         // What it wrote down of things that stay is kept for whoever removes them.
         let aside = agent.forget(&uid, !left.is_empty())?;
         let history = self.log.append(history, Event::HostRetired { uid }, state::now()).await?;
-        Ok(Retired { history, aside, left })
+        Ok(Retired { history, aside, held, left })
     }
 
     async fn issue(

@@ -81,6 +81,15 @@ pub enum BootstrapError {
         #[source]
         why: Box<BootstrapError>,
     },
+    /// The broker cannot be told that the host is gone. Nothing was begun, or what was begun before is as it was.
+    #[error("`{host}` cannot be retired without its broker")]
+    NotRetired {
+        /// The host.
+        host: HostId,
+        /// Why.
+        #[source]
+        why: Box<AccountsError>,
+    },
     /// The host cannot reach the broker.
     #[error("the host has no account at the broker any more")]
     NoAccount,
@@ -263,6 +272,11 @@ impl BootstrapError {
                      host and leaves on the machine what it has"
                 )
             }
+            Self::NotRetired { why, .. } => format!(
+                "{}; then run the command again; where that cannot be, `host down --abandon` retires the host with what \
+                 it has, and the broker is told later",
+                why.hint()
+            ),
             Self::NoAccount => "give it one with `replicator host up`".into(),
             Self::Ended { log, .. } => format!(
                 "see to that, or have the agent set up anew with `replicator host up --again`; more in `{}`",

@@ -237,11 +237,17 @@ pub fn host_account(fleet: &FleetFolder, host: &HostUid, nats_key: &str, now: u6
     let account_jwt = jwt::sign(&signing, &id, host.as_str(), now, host_claims(host, &core.public_key()))?;
     let user_jwt = jwt::sign(&pair, &user.public_key(), host.as_str(), now, jwt::user(&host_allowed(host)))?;
     files::replace(&kept(fleet, host), account_jwt.as_bytes())?;
+    // Of a withdrawal that a restored log knows nothing of.
+    files::remove(&withdrawal(fleet, host))?;
     Ok(HostAccount { id, account_jwt, user_jwt })
 }
 
 fn kept(fleet: &FleetFolder, host: &HostUid) -> PathBuf {
     fleet.root().join("hosts").join(format!("{host}.account"))
+}
+
+fn withdrawal(fleet: &FleetFolder, host: &HostUid) -> PathBuf {
+    fleet.root().join("hosts").join(format!("{host}.withdrawn"))
 }
 
 /// Every host account that was made, with its public key and JWT: what a rebuilt broker is given again.
@@ -280,13 +286,35 @@ pub fn removal(fleet: &FleetFolder, id: &str, now: u64) -> Result<String, KeysEr
     )
 }
 
-/// Withdraws the account of `host`: nothing pushes it again. Its key is still known, to have it removed by.
+/// Withdraws the account of `host`: nothing pushes it again. Until it is forgotten its key is still known, to have it
+/// removed by, and it is among the [`withdrawn`].
+///
+/// # Errors
+///
+/// [`KeysError`]; withdraw it again.
+pub fn withdraw(fleet: &FleetFolder, host: &HostUid) -> Result<(), KeysError> {
+    let withdrawal = withdrawal(fleet, host);
+    if files::read(&withdrawal)?.is_none() {
+        files::replace(&withdrawal, b"")?;
+    }
+    Ok(files::remove(&kept(fleet, host))?)
+}
+
+/// Every host whose account was withdrawn and is not forgotten: the broker may hold it still.
 ///
 /// # Errors
 ///
 /// [`KeysError`].
-pub fn withdraw(fleet: &FleetFolder, host: &HostUid) -> Result<(), KeysError> {
-    Ok(files::remove(&kept(fleet, host))?)
+pub fn withdrawn(fleet: &FleetFolder) -> Result<Vec<HostUid>, KeysError> {
+    let mut hosts = Vec::new();
+    for name in files::names(&fleet.root().join("hosts"), "withdrawn")? {
+        let Ok(host) = HostUid::parse(&name) else { continue };
+        // One that was not withdrawn to the end is pushed yet.
+        if !is_kept(fleet, &host)? {
+            hosts.push(host);
+        }
+    }
+    Ok(hosts)
 }
 
 /// Whether `host` has an account that was not withdrawn.
@@ -298,14 +326,24 @@ pub fn is_kept(fleet: &FleetFolder, host: &HostUid) -> Result<bool, KeysError> {
     Ok(files::read(&kept(fleet, host))?.is_some())
 }
 
-/// Forgets the account of `host` on this side, with its key.
+/// Whether `host` has an account that was not forgotten, withdrawn or not.
+///
+/// # Errors
+///
+/// [`KeysError`].
+pub fn is_known(fleet: &FleetFolder, host: &HostUid) -> Result<bool, KeysError> {
+    Ok(files::exists(&path(fleet, &format!("hosts/{host}")))?)
+}
+
+/// Forgets the account of `host` on this side, with its key. Cut off, it is withdrawn.
 ///
 /// # Errors
 ///
 /// [`KeysError`].
 pub fn forget(fleet: &FleetFolder, host: &HostUid) -> Result<(), KeysError> {
     files::remove(&kept(fleet, host))?;
-    Ok(files::remove(&path(fleet, &format!("hosts/{host}")))?)
+    files::remove(&path(fleet, &format!("hosts/{host}")))?;
+    Ok(files::remove(&withdrawal(fleet, host))?)
 }
 
 /// The public key of `host`'s account; `None` where it has none, or it was forgotten.
@@ -343,6 +381,39 @@ mod tests {
         assert_eq!(claims["limits"]["streams"], 0);
         assert_eq!(claims["limits"]["exports"], 0);
         assert_eq!(claims["limits"]["disk_storage"], 0);
+    }
+
+    #[test]
+    fn withdrawn_account_is_pushed_by_nobody_and_known_until_it_is_forgotten() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = crate::home::Home::at(folder.path().join("home")).unwrap();
+        let fleet = home.fleet(&replicator_protocol::ids::FleetName::parse("demo").unwrap());
+        let operator = KeyPair::new_operator();
+        keep(&fleet, OPERATOR_SIGNING, &operator).unwrap();
+        keep(&fleet, CORE, &KeyPair::new_account()).unwrap();
+        let user = KeyPair::new_user().public_key();
+        let made = host_account(&fleet, &host(), &user, 0).unwrap();
+        let pushed = || kept_accounts(&fleet).unwrap().into_iter().map(|(_, id, _)| id).collect::<Vec<_>>();
+        assert_eq!((pushed(), withdrawn(&fleet).unwrap()), (vec![made.id.clone()], vec![]));
+
+        // Cut off half-way: it is not withdrawn, and is then.
+        files::replace(&withdrawal(&fleet, &host()), b"").unwrap();
+        assert_eq!((pushed(), withdrawn(&fleet).unwrap()), (vec![made.id.clone()], vec![]));
+        for _ in 0..2 {
+            withdraw(&fleet, &host()).unwrap();
+            assert_eq!((pushed(), withdrawn(&fleet).unwrap()), (vec![], vec![host()]));
+            assert_eq!(id(&fleet, &host()).unwrap().as_ref(), Some(&made.id));
+        }
+        // Cut off half-way: whoever comes next forgets it to the end.
+        files::remove(&path(&fleet, &format!("hosts/{}", host()))).unwrap();
+        assert_eq!(withdrawn(&fleet).unwrap(), [host()]);
+        forget(&fleet, &host()).unwrap();
+        assert_eq!((pushed(), withdrawn(&fleet).unwrap()), (vec![], vec![]));
+
+        // Made again, it is withdrawn no more.
+        withdraw(&fleet, &host()).unwrap();
+        let again = host_account(&fleet, &host(), &user, 0).unwrap();
+        assert_eq!((pushed(), withdrawn(&fleet).unwrap()), (vec![again.id], vec![]));
     }
 
     #[test]

@@ -135,6 +135,15 @@ pub(super) fn read(path: &Path) -> Result<Option<Vec<u8>>, FileError> {
     }
 }
 
+/// Whether the file `path` is there.
+///
+/// # Errors
+///
+/// [`FileError::System`].
+pub(super) fn exists(path: &Path) -> Result<bool, FileError> {
+    path.try_exists().map_err(|source| FileError::system("read", path, source))
+}
+
 /// The names in `folder` that end in `.extension`, without it, sorted; none where there is no folder.
 ///
 /// # Errors

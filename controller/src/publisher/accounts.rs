@@ -13,6 +13,7 @@ use crate::keys::accounts::{self, Member};
 use crate::link::{self, LinkError};
 use crate::point::{self, Effect};
 use crate::state;
+use crate::words::chain_of;
 
 /// How long the broker may take to answer about an account.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
@@ -68,7 +69,7 @@ impl AccountsError {
 }
 
 /// Gives the host an account of its own, pushes it to the broker, and returns the token that admits the broker
-/// key `nats_key` (`U…`) to it. The token has no end; [`remove_host`] is the end.
+/// key `nats_key` (`U…`) to it. The token has no end; [`withdraw`] and [`remove_host`] are the end.
 ///
 /// Twice gives the same account.
 ///
@@ -81,23 +82,57 @@ pub async fn admit_host(folder: &FleetFolder, uid: &HostUid, nats_key: &str) -> 
         return Err(AccountsError::NotAUser { uid: uid.clone() });
     }
     let account = accounts::host_account(folder, uid, nats_key, state::now() / 1000)?;
-    let client = link::connect(folder, Member::System).await?;
+    let client = connect(folder).await?;
     push(&client, uid, &account.account_jwt).await?;
+    // The first who reaches the broker tells it what it could not be told before. This host is admitted all the same.
+    if let Err(error) = remove_withdrawn(folder, &client).await {
+        tracing::warn!(error = %chain_of(&error), "the account of a retired host was not removed from the broker");
+    }
     Ok(account.user_jwt)
 }
 
-/// Ends the host's account: what is connected through it is cut off, and its key is forgotten. Cut off, it is no
-/// account any more that anybody would push.
+/// Connects to the broker as the one who may remove accounts.
 ///
 /// # Errors
 ///
-/// [`AccountsError`]; run it again.
-pub async fn remove_host(folder: &FleetFolder, uid: &HostUid) -> Result<(), AccountsError> {
-    let Some(id) = accounts::id(folder, uid)? else { return Ok(()) };
-    // First: from here on nobody pushes it again, and whoever is about to sees it gone afterwards.
-    accounts::withdraw(folder, uid)?;
-    let client = link::connect(folder, Member::System).await?;
-    remove(folder, &client, uid, &id).await?;
+/// [`AccountsError::Link`].
+pub async fn connect(folder: &FleetFolder) -> Result<Client, AccountsError> {
+    Ok(link::connect(folder, Member::System).await?)
+}
+
+/// Withdraws the host's account, where it has one: it is no account any more that anybody would push, and
+/// [`remove_withdrawn`] has the broker remove it.
+///
+/// # Errors
+///
+/// [`AccountsError::Keys`]; run it again.
+pub fn withdraw(folder: &FleetFolder, uid: &HostUid) -> Result<(), AccountsError> {
+    if accounts::is_known(folder, uid)? { Ok(accounts::withdraw(folder, uid)?) } else { Ok(()) }
+}
+
+/// Ends the account of every host that was withdrawn, as [`remove_host`] does. Returns whose.
+///
+/// # Errors
+///
+/// [`AccountsError`]; those before it are gone, and the others stay withdrawn. Run it again.
+pub async fn remove_withdrawn(folder: &FleetFolder, client: &Client) -> Result<Vec<HostUid>, AccountsError> {
+    let withdrawn = accounts::withdrawn(folder)?;
+    for uid in &withdrawn {
+        remove_host(folder, client, uid).await?;
+    }
+    Ok(withdrawn)
+}
+
+/// Ends the withdrawn account of a host: what is connected through it is cut off, and its key is forgotten.
+///
+/// # Errors
+///
+/// [`AccountsError`]; it stays withdrawn. Run it again.
+pub async fn remove_host(folder: &FleetFolder, client: &Client, uid: &HostUid) -> Result<(), AccountsError> {
+    // Where its key is gone the broker was asked already.
+    if let Some(id) = accounts::id(folder, uid)? {
+        remove(folder, client, uid, &id).await?;
+    }
     Ok(accounts::forget(folder, uid)?)
 }
 
@@ -107,7 +142,11 @@ async fn remove(folder: &FleetFolder, client: &Client, uid: &HostUid, id: &str) 
     if held(client, uid, id).await?.is_empty() {
         return Ok(());
     }
-    ask(client, uid, DELETE.into(), accounts::removal(folder, id, state::now() / 1000)?).await?;
+    match ask(client, uid, DELETE.into(), accounts::removal(folder, id, state::now() / 1000)?).await {
+        // Somebody else was first: `serve` removes what is withdrawn, too.
+        Err(AccountsError::Refused { .. }) if held(client, uid, id).await?.is_empty() => return Ok(()),
+        asked => asked?,
+    }
     point::behind(Effect::AccountRemove);
     Ok(())
 }

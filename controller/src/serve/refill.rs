@@ -22,7 +22,7 @@ use crate::home::Home;
 use crate::keys::accounts::{self, Member};
 use crate::keys::{KeysError, certificates, keyring};
 use crate::link::{self, LinkError};
-use crate::publisher::accounts::{AccountsError, push_missing};
+use crate::publisher::accounts::{AccountsError, push_missing, remove_withdrawn};
 use crate::publisher::streams::{self, Ensured, Fill};
 use crate::publisher::{PublishError, publish};
 use crate::state::{self, App, Log, LogError, Reached};
@@ -176,6 +176,9 @@ pub(super) async fn refill(parts: &Parts, hands: &Hands) -> Result<Compared, Ref
     let (store, kept) = (Arc::clone(&parts.store), fills.clone());
     tokio::task::spawn_blocking(move || store.keep_fills(&kept, state::now())).await??;
     told(parts, "keyrings", publish::publish_keyrings(&hands.admin, &parts.keys.keyrings()).await?);
+    for host in remove_withdrawn(&parts.folder, &hands.system).await? {
+        tracing::info!(%host, "the account of a retired host, which the broker could not be told of before, is removed");
+    }
     told(parts, "accounts", push_missing(&parts.folder, &hands.system).await?.len());
     told(parts, "receipts", receipts(parts, hands).await?);
     parts.metrics.only(|host| accounts::is_kept(&parts.folder, host).unwrap_or(true));

@@ -13,7 +13,7 @@ use replicator::home::{FleetFolder, Home};
 use replicator::keys::accounts::{self, Member};
 use replicator::link;
 use replicator::point::Effect;
-use replicator::publisher::accounts::push_missing;
+use replicator::publisher::accounts::{push_missing, remove_withdrawn};
 use replicator::serve::Store;
 use replicator::state::{Entry, Event, HostState, Status};
 use replicator_host_agent::config::Layout;
@@ -77,6 +77,11 @@ fn held_accounts(fleet: &FleetFolder) -> BTreeSet<String> {
 }
 
 impl Host {
+    /// Its broker, where it is the only host.
+    fn broker(&mut self) -> &mut Broker {
+        &mut Arc::get_mut(&mut self.bed).unwrap().broker
+    }
+
     fn verb(&self, verb: &str) -> Verb {
         let home = self.bed.broker.home.root().to_owned();
         let (machine, agent) = (self.machine.path().to_owned(), binary("replicator-host-agent").unwrap());
@@ -88,6 +93,7 @@ impl Host {
         let ended = self.verb(verb).process(&format!("any#{nth}")).await.unwrap();
         assert!(ended.done || ended.cut.is_some(), "{verb}: {}", ended.said);
         let system = link::connect(&self.bed.broker.fleet, Member::System).await.unwrap();
+        remove_withdrawn(&self.bed.broker.fleet, &system).await.unwrap();
         push_missing(&self.bed.broker.fleet, &system).await.unwrap();
         let was_cut = ended.cut.is_some();
         self.bed.struck.lock().unwrap().extend(ended.cut);
@@ -199,6 +205,47 @@ async fn host_that_was_cut_off_goes_up_and_down_all_the_same() {
     .filter(|effect| !struck.contains(effect.as_str()))
     .collect();
     assert_eq!(never, [] as [&Effect; 0], "the control: each of these was struck; {struck:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn host_is_let_go_with_its_broker_gone_which_is_told_later() {
+    let bed =
+        Arc::new(Bed { broker: Broker::start().await.unwrap(), struck: Mutex::default(), next: AtomicU32::new(1) });
+    let mut host = Host { bed, machine: tempfile::tempdir().unwrap(), name: "host-1".into() };
+    host.done("up", "nothing").await;
+    host.broker().kill();
+
+    // Without the broker nothing is begun, for a host that has something and for one that has nothing to be removed.
+    let entries = host.history().await.0.len();
+    let refused = host.verb("down").process("").await.unwrap();
+    assert!(!refused.done && refused.said.contains("without its broker"), "{}", refused.said);
+    assert_eq!(host.history().await.0.len(), entries, "something was recorded");
+    assert_eq!(agents(host.machine.path()).len(), 1, "its agent runs");
+
+    // Cut off behind one effect after the other, it comes to its end.
+    let mut cuts = BTreeSet::new();
+    while let Some(cut) = host.verb("down-abandon").process("any#1").await.unwrap().cut {
+        assert!(cuts.len() < 20, "no end: {cuts:?}");
+        cuts.insert(cut);
+        let refused = host.verb("down").process("").await.unwrap();
+        assert!(!refused.done || host.history().await.1.status == Status::Retired, "{}", refused.said);
+    }
+    let (_, state) = host.history().await;
+    let uid = state.identity.unwrap().1;
+    assert_eq!(state.status, Status::Retired, "{cuts:?}");
+    assert_eq!(agents(host.machine.path()), [0; 0]);
+    assert!(host.verb("").folder().exists(), "what it had stays");
+    let fleet = host.bed.broker.fleet.clone();
+    assert!(accounts::kept_accounts(&fleet).unwrap().is_empty(), "nobody pushes its account again");
+
+    // Back, the broker is told by whoever reaches it first; the host comes back under a new number.
+    assert!(!host.verb("up").process("").await.unwrap().done, "the broker is gone yet");
+    host.broker().resume().await.unwrap();
+    assert_eq!(held_accounts(&fleet).len(), 1);
+    host.done("up", "down").await;
+    host.is_up("down").await;
+    assert_eq!(accounts::id(&fleet, &uid).unwrap(), None);
+    assert_eq!(held_accounts(&fleet).len(), 1, "the one it has now");
 }
 
 /// A `serve` of its own process.

@@ -8,6 +8,7 @@ use super::outcome::{self, Wait};
 use crate::bootstrap::{Down, Local, Request};
 use crate::cli::{Context, Exit, Failure};
 use crate::compiler::{Compiled, seal};
+use crate::publisher::accounts::AccountsError;
 use crate::state::Log;
 use crate::words;
 
@@ -26,7 +27,7 @@ pub struct DownArgs {
     wait: Wait,
     /// Retire the host even where its agent cannot be told, or fails, to remove what it was given. All of that stays
     /// on the machine and goes on running: containers, networks, files with their secrets. Nobody looks after it any
-    /// more, and it is removed by hand.
+    /// more, and it is removed by hand. A broker that cannot be reached is told later.
     #[arg(long)]
     abandon: bool,
 }
@@ -61,12 +62,15 @@ pub async fn run(args: DownArgs, context: &Context) -> Result<Exit, Failure> {
                 "see to what failed above, then run the command again; `--abandon` retires the host with what is left",
             ))
         }
-        Down::Gone { applied, untold, aside, left } => {
+        Down::Gone { applied, untold, held, aside, left } => {
             if let Some(applied) = &applied {
                 outcome::show(context, &args.host, None, applied)?;
             }
             if let Some(untold) = untold {
                 context.ui.warn(Failure::error(&*untold).rest());
+            }
+            if let Some(held) = held {
+                context.ui.warn(still_held(&args.host, &held));
             }
             if let Some(aside) = aside {
                 context.ui.warn(format!(
@@ -85,4 +89,15 @@ pub async fn run(args: DownArgs, context: &Context) -> Result<Exit, Failure> {
             Ok(Exit::Done)
         }
     }
+}
+
+/// What there is to know where the broker was not told that `host` is gone.
+fn still_held(host: &HostId, why: &AccountsError) -> String {
+    let failure =
+        Failure::message(format!("the broker was not told that `{host}` is gone, and may hold its account still"));
+    let failure = failure.caused_by(words::chain_of(why)).hint(
+        "the account is withdrawn here: `replicator serve`, or the next `replicator host up` of any host, has the broker \
+         remove it once that answers",
+    );
+    failure.rest()
 }
