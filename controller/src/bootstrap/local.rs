@@ -153,7 +153,7 @@ impl Local<'_> {
     /// # Errors
     ///
     /// [`BootstrapError::NotTold`] where the agent cannot be told, and [`BootstrapError::NotRetired`] where the broker
-    /// cannot: nothing was begun. Any other [`BootstrapError`]: run it again, it goes on from there.
+    /// cannot: nothing was recorded or removed. Any other [`BootstrapError`]: run it again, it goes on from there.
     pub async fn down(
         &self,
         agent: &Agent,
@@ -191,10 +191,10 @@ impl Local<'_> {
     /// The broker, where it has an account of the host's.
     async fn reached(&self, history: &History) -> ItsBroker {
         let Some((_, uid)) = &history.state.identity else { return Ok(None) };
-        match crate::keys::accounts::is_known(self.folder, uid)? {
-            true => Ok(Some(accounts::connect(self.folder).await?)),
-            false => Ok(None),
+        if !crate::keys::accounts::is_known(self.folder, uid)? {
+            return Ok(None);
         }
+        accounts::connect(self.folder).await.map(Some)
     }
 
     fn not_retired(&self, why: AccountsError) -> BootstrapError {

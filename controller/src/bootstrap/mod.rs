@@ -72,7 +72,8 @@ pub enum BootstrapError {
         /// Why.
         source: std::io::Error,
     },
-    /// The agent cannot be told to remove anything; nothing was changed.
+    /// The agent cannot be told to remove anything. Nothing was recorded, declared or removed; what starts it may have
+    /// been set up, and it may have been started.
     #[error("the agent of `{host}` cannot be told to remove anything")]
     NotTold {
         /// The host.
@@ -262,14 +263,20 @@ impl BootstrapError {
             Self::NoAgent { .. } => "name it with `--agent PATH`".into(),
             Self::Start { path, .. } => format!("see that `{}` is a program for this machine", path.display()),
             Self::NotTold { host, why } => {
+                let is_unchanged = matches!(**why, Self::NoAgent { .. } | Self::NoAccount);
+                let so_far = if is_unchanged {
+                    "nothing was changed"
+                } else {
+                    "nothing was declared or removed, though the agent may have been set up to start, or started"
+                };
                 let mend = if matches!(**why, Self::NoAgent { .. }) {
                     "name it with `--agent PATH`".into()
                 } else {
                     format!("mend that, or set the agent up anew with `replicator host up {host} --again`")
                 };
                 format!(
-                    "nothing was changed; {mend}, then run it again; where that cannot be, `--abandon` retires the \
-                     host and leaves on the machine what it has"
+                    "{so_far}; {mend}, then run it again; where that cannot be, `--abandon` retires the host and leaves \
+                     on the machine what it has"
                 )
             }
             Self::NotRetired { why, .. } => format!(
@@ -317,6 +324,29 @@ impl BootstrapError {
                 "another controller signs with the same key, or the log was restored from a backup: find out which".into()
             }
             Self::Name(_) => "correct the name".into(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn agent_that_cannot_be_told_is_said_to_be_unchanged_only_where_it_is() {
+        let hint = |why| {
+            let host = HostId::parse("acme").unwrap();
+            BootstrapError::NotTold { host, why: Box::new(why) }.hint()
+        };
+        for before_anything in [BootstrapError::NoAgent { path: "/agent".into() }, BootstrapError::NoAccount] {
+            assert!(hint(before_anything).contains("nothing was changed"));
+        }
+        // Its unit is written and enabled by then.
+        let restart = BootstrapError::Systemd { command: "restart a.service".into(), said: "no".into() };
+        let ended = BootstrapError::Ended { status: "3".into(), log: "/log".into(), last: "no".into() };
+        for begun in [restart, ended] {
+            let hint = hint(begun);
+            assert!(!hint.contains("nothing was changed") && hint.contains("may have been set up"), "{hint}");
         }
     }
 }
