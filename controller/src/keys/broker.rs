@@ -2,7 +2,9 @@
 //!
 //! Made once for a fleet, as a whole: in a folder beside it that is renamed when it is complete.
 
-use std::fs::{File, Permissions};
+mod lock;
+
+use std::fs::Permissions;
 use std::net::{IpAddr, SocketAddr};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -81,6 +83,16 @@ pub enum InitError {
     /// A folder could not be made.
     #[error(transparent)]
     Home(#[from] crate::home::HomeError),
+    /// Somebody else sets up a fleet, and does not come to an end.
+    #[error("another `broker init` keeps `{}` locked (waited {seconds} s){}", path.display(), by(*pid))]
+    Busy {
+        /// The folder of all fleets.
+        path: PathBuf,
+        /// How long it was waited for.
+        seconds: u64,
+        /// Its process, where it is known.
+        pid: Option<u32>,
+    },
     /// The complete folder could not be put in place.
     #[error("cannot put `{}` in place", path.display())]
     Place {
@@ -114,6 +126,13 @@ impl InitError {
             Self::NoPort => "write `--listen ADDRESS:4222`".into(),
             Self::Keys(error) => error.hint(),
             Self::Home(error) => error.hint(),
+            Self::Busy { pid: Some(pid), .. } => format!(
+                "it may be stopped: see `ps -p {pid}`, let it go on with `kill -CONT {pid}` or end it with `kill -KILL {pid}`, \
+                 then run this again"
+            ),
+            Self::Busy { path, pid: None, .. } => {
+                format!("see who that is with `fuser {}`, end it, then run this again", path.display())
+            }
             Self::Place { .. } => "check that nobody else sets up the same fleet, and the disk".into(),
         }
     }
@@ -131,7 +150,7 @@ pub fn init(home: &Home, wanted: &Wanted, now: Duration) -> Result<FleetFolder, 
     let fleets = home.root().join("fleets");
     private_folder(&fleets)?;
     // Held to the end: one at a time, so that a draft that lies here is nobody's.
-    let _lock = lock(&fleets).map_err(place)?;
+    let _lock = lock::lock(&fleets, lock::WITHIN)?;
     remove_left_drafts(&fleets).map_err(place)?;
     if folder.root().exists() {
         return Err(InitError::Exists { fleet: wanted.fleet.clone(), path: folder.root().to_owned() });
@@ -145,11 +164,8 @@ pub fn init(home: &Home, wanted: &Wanted, now: Duration) -> Result<FleetFolder, 
     Ok(folder)
 }
 
-/// Locks the folder of all fleets, waiting for whoever sets one up now, until it is dropped.
-fn lock(fleets: &Path) -> std::io::Result<File> {
-    let folder = File::open(fleets)?;
-    folder.lock()?;
-    Ok(folder)
+fn by(pid: Option<u32>) -> String {
+    pid.map(|pid| format!("; it is process {pid}")).unwrap_or_default()
 }
 
 /// A home of its own, so that the half-made fleet has the layout it will have in its place. Gone when dropped.

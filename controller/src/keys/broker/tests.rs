@@ -1,5 +1,6 @@
 use std::os::unix::fs::PermissionsExt as _;
 
+use super::lock::lock;
 use super::*;
 use crate::keys::Keyrings;
 
@@ -140,4 +141,16 @@ fn fleets_set_up_at_once_are_whole_and_each_is_set_up_once() {
     }
     let left = std::fs::read_dir(home.root().join("fleets")).unwrap().count();
     assert_eq!(left, names.len(), "no draft is left");
+}
+
+#[test]
+fn another_who_does_not_come_to_an_end_is_named_and_waited_for_no_longer() {
+    let folder = tempfile::tempdir().unwrap();
+    let held = lock(folder.path(), Duration::ZERO).unwrap();
+    let refused = lock(folder.path(), Duration::from_millis(1)).unwrap_err();
+    let ours = std::process::id();
+    assert!(matches!(refused, InitError::Busy { pid: Some(pid), .. } if pid == ours), "{refused:?}");
+    assert!(refused.hint().contains(&format!("kill -CONT {ours}")), "{}", refused.hint());
+    drop(held);
+    lock(folder.path(), Duration::ZERO).unwrap();
 }
