@@ -49,6 +49,34 @@ fn public_port_needs_a_gateway_or_an_explicit_line() {
 }
 
 #[test]
+fn value_beside_a_fault_that_is_of_its_key_or_its_form_is_not_shown() {
+    let (plain, secrets) = ("GREETING: hello", "secrets: [ webToken ]");
+    for (old, new) in [
+        (plain, "my-pass: hunter2"),
+        (plain, "- DB_PASSWORD=hunter2"),
+        (plain, "DB_PASSWORD: 48151623"),
+        (plain, "GREETING: hello\n        GREETING: hunter2"),
+        (plain, "GREETING: \"hunter2"),
+        (plain, "GREETING: [ hunter2 ]"),
+        (secrets, "secrets: hunter2"),
+        (secrets, "secrets:\n        webToken: hunter2"),
+        (secrets, "secrets: { webToken: hunter2 }"),
+        (secrets, "passwrd: hunter2"),
+        (secrets, "{ passwrd: hunter2, unknown: hunter2 }"),
+        ("repos:", "host: { passwrd: hunter2 }\nrepos:"),
+        ("repos:", "passwrd: { of: hunter2 }\nrepos:"),
+    ] {
+        assert!(EXAMPLE.contains(old), "the example has no {old:?}");
+        let findings = together(&EXAMPLE.replace(old, new), HOST);
+        let text = findings.to_string();
+        assert!(findings.is_refused(), "{new:?}");
+        assert!(!text.contains("hunter2") && !text.contains("48151623"), "{new:?} gave\n{text}");
+    }
+    // The control: a value that is wrong is shown with what is wrong about it.
+    refused("port: 3000", "port: 70000", "- port: 70000");
+}
+
+#[test]
 fn public_port_without_ingress_is_a_warning() {
     let whole = "\
 warning: `clanker.yml:14:9` makes port 3000 of `acme/web` public, and `this-machine` has no ingress

@@ -43,6 +43,12 @@ pub fn kind(text: &str) -> Option<&'static str> {
     find(text).map(|(_, kind)| kind)
 }
 
+/// Whether a key says that its value is a secret.
+pub fn is_telling(key: &str) -> bool {
+    let key = key.to_lowercase();
+    key.ends_with("pin") || ["pass", "pwd", "secret", "token", "key", "cred"].iter().any(|word| key.contains(word))
+}
+
 /// The column, from 1, at which a well-known credential starts in `line`.
 pub(super) fn column(line: &str) -> Option<usize> {
     find(line).map(|(at, _)| line[..at].chars().count() + 1)

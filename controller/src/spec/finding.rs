@@ -69,6 +69,13 @@ pub enum Code {
     Note,
 }
 
+impl Code {
+    /// Whether it is a matter of the key alone: what stands behind that one nobody reads, and it may be a secret.
+    fn is_of_key(self) -> bool {
+        matches!(self, Self::UnknownKey | Self::NotOffered | Self::RenamedKey | Self::DuplicateKey | Self::Unused)
+    }
+}
+
 /// One thing that is wrong with a file.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Finding {
@@ -147,6 +154,8 @@ impl Findings {
         let credential = finding.code == Code::Credential;
         if credential {
             self.hide(finding.place);
+        } else if finding.code.is_of_key() {
+            self.hide_value(finding.place);
         }
         let known = self.by_place.entry(finding.place).or_default();
         if known.iter().any(|known| known.code == Code::Credential || *known == finding) {
@@ -164,20 +173,21 @@ impl Findings {
         *column = place.column.min(*column);
     }
 
-    /// Hides what may be a secret in the lines that have findings, where the file could not be read as a whole:
-    /// it is not known then which of its values stand where a name is expected.
+    /// Shows nothing of what stands behind the key at that place.
+    pub(crate) fn hide_value(&mut self, key: Place) {
+        let text = self.lines.get(key.line.saturating_sub(1)).map_or("", String::as_str);
+        let rest = text.chars().skip(key.column + key.width - 1);
+        let lead = rest.take_while(|c| matches!(c, ' ' | ':')).count();
+        self.hide(Place { line: key.line, column: key.column + key.width + lead, width: 1 });
+    }
+
+    /// Hides all values in the lines that have findings, where the file could not be read as a whole: it is not known
+    /// then what they are.
     pub(super) fn hide_unread(&mut self) {
         let lines: Vec<usize> = self.by_place.keys().map(|place| place.line).collect();
         for line in lines {
             let text = self.lines.get(line.saturating_sub(1)).map_or("", String::as_str);
-            let key = text.chars().position(|c| c == ':');
-            let lower = text.to_lowercase();
-            let telling = ["from", "token", "secret", "pass", "key", "id:", "email", "env"];
-            if key.is_none() || telling.iter().any(|word| lower.contains(word)) {
-                let column =
-                    key.map_or_else(|| text.chars().count() - text.trim_start().chars().count() + 1, |at| at + 2);
-                self.hide(Place { line, column, width: 1 });
-            }
+            self.hide(Place { line, column: first_value(text), width: 1 });
         }
     }
 
@@ -295,6 +305,16 @@ impl fmt::Display for Findings {
     }
 }
 
+/// The column of what follows the first key of a line; of its first character where it starts with no key.
+fn first_value(line: &str) -> usize {
+    let of_key = |c: char| c.is_alphanumeric() || "_.-/\"'".contains(c);
+    let start = line.chars().take_while(|c| matches!(c, ' ' | '-' | '{' | '[' | '?')).count();
+    let key = line.chars().skip(start).take_while(|c| of_key(*c)).count();
+    let lead = line.chars().skip(start + key).take_while(|c| matches!(c, ' ' | ':')).count();
+    let has_key = line.chars().skip(start + key).take(lead).any(|c| c == ':');
+    if has_key { start + key + lead + 1 } else { start + 1 }
+}
+
 /// Text of a file as a message may repeat it: nothing that may be a secret, and not too much.
 pub(crate) fn quoted(text: &str) -> String {
     if credential::kind(text).is_some() || credential::is_random(text) {
@@ -367,6 +387,20 @@ mod tests {
         findings.fault(Code::InvalidValue, Place { line: 1, column: 30, width: 2 }, "is wrong", "write it");
         let text = findings.to_string();
         assert!(!text.contains("ghp_") && text.contains("1 | id: …"), "{text}");
+    }
+
+    #[test]
+    fn nothing_behind_a_key_that_nobody_reads_is_shown() {
+        for (line, shown) in [
+            ("passwrd: hunter2", "1 | passwrd: …\n    | ^^^^^^^"),
+            ("passwrd : hunter2", "1 | passwrd : …\n    | ^^^^^^^"),
+            ("passwrd:", "1 | passwrd:\n    | ^^^^^^^"),
+        ] {
+            let mut findings = Findings::new(Path::new("a.yml"), line);
+            findings.fault(Code::UnknownKey, Place { line: 1, column: 1, width: 7 }, "is unknown", "remove it");
+            assert!(findings.to_string().contains(shown), "{findings}");
+        }
+        assert_eq!(["a: b", "  - a: b", "  b", "{ a: b", "A=b: c", ""].map(first_value), [4, 8, 3, 6, 1, 1]);
     }
 
     #[test]

@@ -76,7 +76,7 @@ error: `hosts/a.yml:1:5` gives `Acme`, which is no host id (`id`)
 hint: write 1 to 63 of `a-z`, `0-9` and `-`, not at either end
 
 error: `hosts/a.yml:2:1` has an unknown key `namePrefx`; did you mean `namePrefix`?
-  2 | namePrefx: demo
+  2 | namePrefx: …
     | ^^^^^^^^^
 hint: the keys of the file are `id`, `namePrefix`, `compute`, `ingress`, `dns`, `access`, `secrets`, `state`, `image`, `gateway`
 

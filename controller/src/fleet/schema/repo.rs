@@ -140,6 +140,7 @@ fn plain(field: &Field<'_>, findings: &mut Findings) -> Option<BTreeMap<Variable
         if let Err(invalid) = &name {
             let says = format!("has a key in `{}` that {}", field.path, lead(invalid));
             findings.fault(Code::InvalidValue, value.place, says, format!("write {}", invalid.expected));
+            findings.hide_value(value.place);
         }
         match (name, value.text(findings)) {
             (Ok(name), Some(text)) if name.as_str().len() + text.len() + 2 > VARIABLE_MAX => {
@@ -149,6 +150,7 @@ fn plain(field: &Field<'_>, findings: &mut Findings) -> Option<BTreeMap<Variable
                     value.path
                 );
                 value.fault(Code::InvalidValue, says, "keep it in a file of the image, and name that here", findings);
+                value.hide(findings);
                 all = false;
             }
             (Ok(name), Some(text)) => {

@@ -40,6 +40,16 @@ impl<'a> Field<'a> {
             Value::Scalar { .. } | Value::Sequence(_) | Value::Mapping(_) => write,
         };
         findings.fault(Code::WrongType, self.node.place, says, hint);
+        self.hide(findings);
+    }
+
+    /// Shows nothing of what it is: of a mapping no more than the first key.
+    pub(crate) fn hide(&self, findings: &mut Findings) {
+        match &self.node.value {
+            Value::Null => {}
+            Value::Scalar { .. } | Value::Sequence(_) => findings.hide(self.node.place),
+            Value::Mapping(entries) => entries.iter().for_each(|entry| findings.hide_value(entry.place)),
+        }
     }
 
     /// A fault at the value.
@@ -97,9 +107,15 @@ impl<'a> Field<'a> {
             return None;
         };
         if *plain && let Some(reading) = surprise(text) {
-            let says = format!("gives `{text}` without quotes, which YAML reads as {reading} (`{}`)", self.path);
             let lead = if self.path.ends_with(']') { "-".into() } else { format!("{}:", self.name()) };
-            self.fault(Code::NeedsQuotes, says, format!("write `{lead} \"{text}\"`"), findings);
+            // A number may be a password as well, where the key says so.
+            let is_secret = credential::is_telling(self.name());
+            let shown = if is_secret { "…" } else { text };
+            let says = format!("gives `{shown}` without quotes, which YAML reads as {reading} (`{}`)", self.path);
+            self.fault(Code::NeedsQuotes, says, format!("write `{lead} \"{shown}\"`"), findings);
+            if is_secret {
+                self.hide(findings);
+            }
             return None;
         }
         Some(text)
