@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use replicator_protocol::refusal::{Code, Refusal};
 
-use crate::spec::LoadError;
+use crate::spec::{Findings, LoadError};
 
 /// How a command ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -193,8 +193,8 @@ hinted!(
 impl From<LoadError> for Failure {
     fn from(error: LoadError) -> Self {
         match &error {
-            LoadError::Refused(findings) => {
-                let text = findings.faults();
+            LoadError::Refused { refused } => {
+                let text = refused.iter().map(Findings::faults).collect::<Vec<_>>().join("\n\n");
                 // Every finding has its own lead and hint; the first lead is the one this failure brings.
                 let says = text.strip_prefix("error: ").unwrap_or(&text).to_owned();
                 Self::new(Exit::Failed, "error", says)

@@ -14,26 +14,58 @@ use crate::spec::{self, yaml};
 ///
 /// # Errors
 ///
-/// [`LoadError`] for the first of the two that is refused, with every fault of that file.
+/// [`LoadError`], with every fault of both files.
 pub fn load(host: &Path, fleet: &Path) -> Result<(Loaded<HostSpec>, Loaded<FleetFile>), LoadError> {
-    let host = spec::load(host)?;
-    let mut examined = examine(fleet, &load::text(fleet)?);
-    if let Some(value) = &examined.value {
-        check_with_host(value, &host.value, &mut examined.findings);
-    }
-    Ok((host, examined.accept(fleet)?))
+    let (host_text, fleet_text) = (load::text(host)?, load::text(fleet)?);
+    accept((host, spec::examine(host, &host_text)), (fleet, examine(fleet, &fleet_text)))
 }
 
 /// The fleet file at `fleet` and the host spec it names.
 ///
 /// # Errors
 ///
-/// [`LoadError`], as [`load`]; a fleet file that is refused on its own comes first.
+/// [`LoadError`], as [`load`].
 pub fn load_fleet(fleet: &Path) -> Result<(Loaded<HostSpec>, Loaded<FleetFile>), LoadError> {
-    let alone = super::load(fleet)?;
-    // The reader takes exactly one host.
-    let host = alone.value.hosts.first().map(|host| alone.path.parent().unwrap_or_else(|| Path::new("")).join(host));
-    load(&host.unwrap_or_default(), fleet)
+    let text = load::text(fleet)?;
+    let mut examined = examine(fleet, &text);
+    // The reader takes exactly one host, and refuses a file without.
+    let Some(host) = named(fleet, &text).into_iter().next() else {
+        return Err(LoadError::Refused { refused: vec![examined.findings] });
+    };
+    match load::text(&host) {
+        Ok(text) => accept((&host, spec::examine(&host, &text)), (fleet, examined)),
+        Err(error) if examined.findings.is_refused() => {
+            unreadable_host(&mut examined.findings, 0, &host, &error);
+            Err(LoadError::Refused { refused: vec![examined.findings] })
+        }
+        Err(error) => Err(error),
+    }
+}
+
+fn accept(
+    (host_path, host): (&Path, Examined<HostSpec>),
+    (fleet_path, mut fleet): (&Path, Examined<FleetFile>),
+) -> Result<(Loaded<HostSpec>, Loaded<FleetFile>), LoadError> {
+    if let (Some(host), Some(value)) = (&host.value, &fleet.value) {
+        check_with_host(value, host, &mut fleet.findings);
+    }
+    match (host.accept(host_path), fleet.accept(fleet_path)) {
+        (Ok(host), Ok(fleet)) => Ok((host, fleet)),
+        (Err(LoadError::Refused { mut refused }), Err(LoadError::Refused { refused: more })) => {
+            refused.extend(more);
+            Err(LoadError::Refused { refused })
+        }
+        (Err(error), _) | (_, Err(error)) => Err(error),
+    }
+}
+
+/// The host specs that the fleet file at `path` names, whatever else is wrong with it.
+fn named(path: &Path, text: &str) -> Vec<PathBuf> {
+    // What is wrong with it is found by who reads it whole.
+    let mut unseen = Findings::new(path, text);
+    let hosts = yaml::parse(text, &mut unseen).and_then(|node| schema::hosts_of(&node, &mut unseen));
+    let folder = path.parent().unwrap_or_else(|| Path::new(""));
+    hosts.unwrap_or_default().iter().map(|host| folder.join(host)).collect()
 }
 
 /// What was found in several files.
@@ -126,18 +158,19 @@ fn specs(folder: &Path) -> Result<Vec<PathBuf>, CheckError> {
 #[derive(Default)]
 struct All {
     hosts: Vec<(PathBuf, Examined<HostSpec>)>,
-    fleets: Vec<(PathBuf, Examined<FleetFile>)>,
+    /// Each with the host specs it names.
+    fleets: Vec<(PathBuf, Vec<PathBuf>, Examined<FleetFile>)>,
 }
 
 impl All {
     fn add(&mut self, path: &Path) -> Result<(), LoadError> {
         let known = |other: &PathBuf| same(other, path);
-        if self.hosts.iter().any(|(other, _)| known(other)) || self.fleets.iter().any(|(other, _)| known(other)) {
+        if self.hosts.iter().any(|(other, _)| known(other)) || self.fleets.iter().any(|(other, ..)| known(other)) {
             return Ok(());
         }
         let text = load::text(path)?;
         if is_fleet(path, &text) {
-            self.fleets.push((path.to_owned(), examine(path, &text)));
+            self.fleets.push((path.to_owned(), named(path, &text), examine(path, &text)));
         } else {
             self.hosts.push((path.to_owned(), spec::examine(path, &text)));
         }
@@ -146,31 +179,29 @@ impl All {
 
     fn finish(mut self) -> Checked {
         let mut unreadable = false;
-        for (path, fleet) in &mut self.fleets {
-            let Some(value) = &fleet.value else { continue };
-            for (index, host) in value.hosts.iter().enumerate() {
-                let host = path.parent().unwrap_or_else(|| Path::new("")).join(host);
-                let known = self.hosts.iter().position(|(other, _)| same(other, &host));
-                let known = match known.map_or_else(|| load::text(&host).map(Err), |known| Ok(Ok(known))) {
+        for (_, named, fleet) in &mut self.fleets {
+            for (index, host) in named.iter().enumerate() {
+                let known = self.hosts.iter().position(|(other, _)| same(other, host));
+                let known = match known.map_or_else(|| load::text(host).map(Err), |known| Ok(Ok(known))) {
                     Ok(Ok(known)) => known,
                     Ok(Err(text)) => {
-                        self.hosts.push((host.clone(), spec::examine(&host, &text)));
+                        self.hosts.push((host.clone(), spec::examine(host, &text)));
                         self.hosts.len() - 1
                     }
                     Err(error) => {
                         unreadable = true;
-                        unreadable_host(&mut fleet.findings, index, &host, &error);
+                        unreadable_host(&mut fleet.findings, index, host, &error);
                         continue;
                     }
                 };
-                if let Some(host) = &self.hosts[known].1.value {
+                if let (Some(host), Some(value)) = (&self.hosts[known].1.value, &fleet.value) {
                     check_with_host(value, host, &mut fleet.findings);
                 }
             }
         }
         distinct(&mut self.hosts);
         let hosts = self.hosts.into_iter().map(|(_, examined)| examined.findings);
-        let fleets = self.fleets.into_iter().map(|(_, examined)| examined.findings);
+        let fleets = self.fleets.into_iter().map(|(.., examined)| examined.findings);
         Checked { files: hosts.chain(fleets).collect(), unreadable }
     }
 }
@@ -221,94 +252,4 @@ fn is_fleet(path: &Path, text: &str) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const HOST: &str = include_str!("../../../examples/hosts/this-machine.yml");
-    const FLEET: &str = include_str!("../../../examples/clanker.yml");
-
-    fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
-        let folder = tempfile::tempdir().unwrap();
-        std::fs::create_dir(folder.path().join("hosts")).unwrap();
-        for (name, text) in files {
-            std::fs::write(folder.path().join(name), text).unwrap();
-        }
-        folder
-    }
-
-    fn messages(checked: &Checked) -> String {
-        checked.files.iter().map(ToString::to_string).collect()
-    }
-
-    #[test]
-    fn folder_gives_every_host_and_the_fleet() {
-        let folder = folder(&[("hosts/this-machine.yml", HOST), ("clanker.yml", FLEET), ("hosts/notes.txt", "x")]);
-        let checked = check(&[folder.path().to_owned()]).unwrap();
-        assert_eq!(checked.files.len(), 2);
-        assert!(!checked.files.iter().any(Findings::is_refused), "{}", messages(&checked));
-    }
-
-    #[test]
-    fn folder_of_host_specs_gives_them() {
-        let folder = folder(&[("hosts/this-machine.yml", HOST), ("hosts/other.yml", HOST)]);
-        let checked = check(&[folder.path().join("hosts")]).unwrap();
-        assert_eq!(checked.files.len(), 2);
-        assert!(messages(&checked).contains("other.yml"), "{}", messages(&checked));
-    }
-
-    #[test]
-    fn factory_yml_is_read_where_clanker_yml_is_absent() {
-        let folder = folder(&[("hosts/this-machine.yml", HOST), ("factory.yml", FLEET)]);
-        assert_eq!(find(folder.path()), Some(folder.path().join("factory.yml")));
-        std::fs::write(folder.path().join("clanker.yml"), FLEET).unwrap();
-        assert_eq!(find(folder.path()), Some(folder.path().join("clanker.yml")));
-    }
-
-    #[test]
-    fn fleet_file_alone_brings_its_host() {
-        let folder =
-            folder(&[("hosts/this-machine.yml", &HOST.replace("namePrefix", "namePrefx")), ("clanker.yml", FLEET)]);
-        let checked = check(&[folder.path().join("clanker.yml")]).unwrap();
-        assert!(messages(&checked).contains("did you mean `namePrefix`?"), "{}", messages(&checked));
-    }
-
-    #[test]
-    fn host_that_cannot_be_read_is_named_with_its_line() {
-        let folder = folder(&[("clanker.yml", FLEET)]);
-        let checked = check(&[folder.path().to_owned()]).unwrap();
-        assert!(checked.unreadable);
-        assert!(messages(&checked).contains("clanker.yml:2:1` names the host spec"), "{}", messages(&checked));
-    }
-
-    #[test]
-    fn two_hosts_with_one_id_or_prefix_are_refused() {
-        let folder = folder(&[("hosts/a.yml", HOST), ("hosts/b.yml", HOST)]);
-        let checked = check(&[folder.path().to_owned()]).unwrap();
-        let text = messages(&checked);
-        assert!(text.contains("b.yml:2:1` gives `id: this-machine`, which"), "{text}");
-        assert!(text.contains("b.yml:3:1` gives `namePrefix: demo`, which"), "{text}");
-    }
-
-    #[test]
-    fn folder_without_either_is_no_input() {
-        let folder = folder(&[]);
-        assert!(matches!(check(&[folder.path().to_owned()]), Err(CheckError::Nothing { .. })));
-        assert!(matches!(
-            check(&[folder.path().join("none.yml")]),
-            Err(CheckError::File(LoadError::Unreadable { .. }))
-        ));
-    }
-
-    #[test]
-    fn host_and_fleet_are_loaded_as_a_pair() {
-        let folder = folder(&[("hosts/a.yml", HOST), ("clanker.yml", FLEET)]);
-        let (host, fleet) = (folder.path().join("hosts/a.yml"), folder.path().join("clanker.yml"));
-        std::fs::write(folder.path().join("hosts/this-machine.yml"), HOST).unwrap();
-        assert_eq!(load_fleet(&fleet).unwrap().0.path, folder.path().join("./hosts/this-machine.yml"));
-        let (host_spec, _) = load(&host, &fleet).unwrap();
-        assert_eq!(host_spec.value.id.as_str(), "this-machine");
-        std::fs::write(&fleet, FLEET.replace("pod:", "hostnames: { zone: other.localhost }\npod:")).unwrap();
-        let LoadError::Refused(findings) = load(&host, &fleet).unwrap_err() else { panic!("accepted") };
-        assert!(findings.to_string().contains("is not a zone of `this-machine`"), "{findings}");
-    }
-}
+mod tests;

@@ -37,9 +37,12 @@ pub enum LoadError {
         /// The first byte that is none.
         at: usize,
     },
-    /// It was read and is refused; the findings hold every fault.
-    #[error("{0}")]
-    Refused(Box<Findings>),
+    /// It, or each of several that are read together, was read and is refused; the findings hold every fault.
+    #[error("{}", refused.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n\n"))]
+    Refused {
+        /// What was found in each that is refused.
+        refused: Vec<Findings>,
+    },
 }
 
 impl LoadError {
@@ -48,7 +51,10 @@ impl LoadError {
         match self {
             Self::Unreadable { path, .. } => format!("check that `{}` is there and may be read", path.display()),
             Self::NotText { path, .. } => format!("save `{}` in UTF-8", path.display()),
-            Self::Refused(findings) => format!("check it again with `replicator validate {}`", findings.file()),
+            Self::Refused { refused } => {
+                let files: Vec<_> = refused.iter().map(Findings::file).collect();
+                format!("check it again with `replicator validate {}`", files.join(" "))
+            }
         }
     }
 }
@@ -73,7 +79,7 @@ impl<T> Examined<T> {
             Some(value) if !self.findings.is_refused() => {
                 Ok(Loaded { value, path: path.to_owned(), findings: self.findings })
             }
-            Some(_) | None => Err(LoadError::Refused(Box::new(self.findings))),
+            Some(_) | None => Err(LoadError::Refused { refused: vec![self.findings] }),
         }
     }
 }

@@ -148,6 +148,11 @@ pub(super) fn read(node: &Node, findings: &mut Findings) -> Option<FleetFile> {
     })
 }
 
+/// The host specs that `node` names, whatever else is wrong with it.
+pub(super) fn hosts_of(node: &Node, findings: &mut Findings) -> Option<Vec<PathBuf>> {
+    hosts(&Block::root(node, KEYS, findings)?, findings)
+}
+
 fn hosts(root: &Block<'_>, findings: &mut Findings) -> Option<Vec<PathBuf>> {
     match (root.get("host"), root.get("hosts")) {
         (Some(field), None) => host(&field, findings).map(|host| vec![host]),
