@@ -79,7 +79,8 @@ impl Verb {
             use std::io::Write as _;
             let _unheard = writeln!(std::io::stdout(), "{line}");
         };
-        let local = Local { fleet: &fleet, folder: &folder, home: &home, host: &host, log: self.log()?, say: &say };
+        let log = self.log()?;
+        let local = Local { fleet: &fleet, folder: &folder, home: &home, host: &host, log, say: &say, step: &say };
         let agent = Agent::find(Some(&self.agent), &self.machine)?;
         let history = local.log.read().await?;
         let results = match self.verb.as_str() {

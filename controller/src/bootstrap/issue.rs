@@ -48,6 +48,8 @@ pub(super) struct Issuer<'a> {
     /// Where the collector stores, where it is on this machine.
     pub(super) collected: PathBuf,
     pub(super) say: &'a (dyn Fn(String) + Sync),
+    /// Where a finished step is told.
+    pub(super) step: &'a (dyn Fn(String) + Sync),
 }
 
 impl Issuer<'_> {
@@ -145,7 +147,7 @@ impl Issuer<'_> {
             if let Some(Body::StepFinished(step)) = &event.body
                 && let Some(result) = &step.result
             {
-                (self.say)(format!("  {:<9}  {}", event_words::outcome(result.outcome), result.resource));
+                (self.step)(format!("  {:<9}  {}", event_words::outcome(result.outcome), result.resource));
             }
         };
         let outcome = self.publisher.wait_for_report(&uid, position, &sent, timeout, &mut told).await?;

@@ -33,6 +33,8 @@ pub struct Local<'a> {
     pub log: Log,
     /// Where progress is told, one line at a time.
     pub say: &'a (dyn Fn(String) + Sync),
+    /// Where each step that the host has finished is told; its report tells all of them again.
+    pub step: &'a (dyn Fn(String) + Sync),
 }
 
 /// A declaration, and what the host reported on it.
@@ -273,6 +275,7 @@ impl Local<'_> {
             publisher,
             collected: self.home.collected_events(),
             say: self.say,
+            step: self.step,
         };
         let (position, report) = issuer.issue(history, request).await?;
         Ok(Applied { position, report })

@@ -5,17 +5,16 @@
 pub mod args;
 pub mod commands;
 pub mod failure;
+mod live;
 pub mod ui;
 
 use std::any::Any;
 use std::io::Write;
 use std::panic::AssertUnwindSafe;
 use std::process::ExitCode;
-use std::sync::{Arc, Mutex};
 
 use clap::Parser as _;
 use replicator_protocol::ids::FleetName;
-use replicator_protocol::mask::Masker;
 use tracing_subscriber::EnvFilter;
 
 use crate::home::{FleetFolder, Home};
@@ -65,7 +64,7 @@ pub fn main() -> ExitCode {
         }
     };
     let ui = Ui::new(&cli.global);
-    log_to_stderr(&cli.global, ui.masker());
+    log_to_stderr(&cli.global, ui.clone());
     let context = Context { ui, global: cli.global };
     let outcome = std::panic::catch_unwind(AssertUnwindSafe(|| {
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
@@ -98,7 +97,7 @@ fn bug(panic: &(dyn Any + Send)) -> Failure {
     )
 }
 
-fn log_to_stderr(global: &Global, masker: Arc<Mutex<Masker>>) {
+fn log_to_stderr(global: &Global, ui: Ui) {
     let level = match global.verbose {
         0 if global.quiet => "error",
         0 => "warn",
@@ -107,19 +106,18 @@ fn log_to_stderr(global: &Global, masker: Arc<Mutex<Masker>>) {
     };
     let filter = EnvFilter::try_from_env("REPLICATOR_LOG").unwrap_or_else(|_| EnvFilter::new(level));
     let colour = anstream::stderr().current_choice() != anstream::ColorChoice::Never;
-    let writer = move || MaskedStderr(Arc::clone(&masker));
+    let writer = move || MaskedStderr(ui.clone());
     let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(writer).with_ansi(colour);
     // A second subscriber exists in tests only, and the first one serves as well.
     let _ = log.try_init();
 }
 
 /// Stderr for log lines: a line is written whole, with every known secret hidden.
-struct MaskedStderr(Arc<Mutex<Masker>>);
+struct MaskedStderr(Ui);
 
 impl Write for MaskedStderr {
     fn write(&mut self, line: &[u8]) -> std::io::Result<usize> {
-        let masker = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        anstream::stderr().write_all(masker.mask(&String::from_utf8_lossy(line)).as_bytes())?;
+        self.0.write(&String::from_utf8_lossy(line))?;
         Ok(line.len())
     }
 

@@ -12,6 +12,7 @@ use serde::Serialize;
 
 use super::args::{Global, Output};
 use super::failure::Failure;
+use super::live::Live;
 
 const RED: Style = AnsiColor::Red.on_default().bold();
 const YELLOW: Style = AnsiColor::Yellow.on_default().bold();
@@ -24,13 +25,20 @@ const SHORTEST: usize = 8;
 pub struct Ui {
     output: Output,
     quiet: bool,
-    masker: Arc<Mutex<Masker>>,
+    streams: Arc<Mutex<Streams>>,
+}
+
+/// What holds for both streams: one line at a time goes to either.
+struct Streams {
+    masker: Masker,
+    live: Live,
 }
 
 impl Ui {
     /// Streams as the flags want them.
     pub fn new(global: &Global) -> Self {
-        Self { output: global.output, quiet: global.quiet, masker: Arc::new(Mutex::new(Masker::new(SHORTEST))) }
+        let streams = Streams { masker: Masker::new(SHORTEST), live: Live::of_this_process() };
+        Self { output: global.output, quiet: global.quiet, streams: Arc::new(Mutex::new(streams)) }
     }
 
     /// How data is printed.
@@ -45,7 +53,7 @@ impl Ui {
 
     /// Hides `value` in every line from now on.
     pub fn hide(&self, value: &SecretBytes) {
-        self.lock().hide(value);
+        self.lock().masker.hide(value);
     }
 
     /// One line, or several, of data for people.
@@ -87,7 +95,9 @@ impl Ui {
     }
 
     fn print(&self, text: &str) -> Result<(), Failure> {
-        let text = self.lock().mask(text);
+        let mut streams = self.lock();
+        streams.take_back();
+        let text = streams.masker.mask(text);
         let mut stdout = anstream::stdout();
         match writeln!(stdout, "{text}").and_then(|()| stdout.flush()) {
             Ok(()) => Ok(()),
@@ -113,18 +123,45 @@ impl Ui {
         self.talk(&format!("{RED}{}{RED:#}: {}", failure.verdict(), failure.rest()));
     }
 
+    /// One step of long work; silent under `--quiet`. What is said next takes its place where both streams go to a
+    /// terminal, so the report on all steps does not tell each a second time there.
+    pub fn step(&self, text: impl Display) {
+        if !self.quiet {
+            let mut streams = self.lock();
+            let text = streams.masker.mask(&text.to_string());
+            written_as_it_is(&streams.live.step(&text));
+        }
+    }
+
     /// A line on stderr as it stands, also under `--quiet`.
     pub fn talk(&self, text: &str) {
-        let text = self.lock().mask(text);
         // Where stderr is gone there is nobody to tell.
-        let _ = writeln!(anstream::stderr(), "{text}");
+        let _ = self.write(&format!("{text}\n"));
     }
 
-    pub(super) fn masker(&self) -> Arc<Mutex<Masker>> {
-        Arc::clone(&self.masker)
+    /// Text on stderr, whose lines are whole.
+    pub(super) fn write(&self, text: &str) -> std::io::Result<()> {
+        let mut streams = self.lock();
+        streams.take_back();
+        anstream::stderr().write_all(streams.masker.mask(text).as_bytes())
     }
 
-    fn lock(&self) -> MutexGuard<'_, Masker> {
-        self.masker.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Streams> {
+        self.streams.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Streams {
+    /// Takes back a step that stands at the end of the terminal.
+    fn take_back(&mut self) {
+        written_as_it_is(self.live.taken_back());
+    }
+}
+
+/// Writes to stderr what moves on a terminal too: without colour it moves all the same.
+fn written_as_it_is(text: &str) {
+    if !text.is_empty() {
+        // Where stderr is gone there is nobody to tell.
+        let _ = std::io::stderr().write_all(text.as_bytes());
     }
 }

@@ -33,8 +33,8 @@ pub async fn run(args: ConvergeArgs, context: &Context) -> Result<Exit, Failure>
     let inputs = Inputs::read(Some(&args.host), &args.files)?;
     let ready = Ready::new(context, &fleet, &inputs).await?;
     let log = Log::local(&home, &inputs.spec.state.app, &args.host)?;
-    let say = |line: String| context.ui.say(line);
-    let local = Local { fleet: &fleet, folder: &folder, home: &home, host: &args.host, log, say: &say };
+    let (say, step) = (|line: String| context.ui.say(line), |line: String| context.ui.step(line));
+    let local = Local { fleet: &fleet, folder: &folder, home: &home, host: &args.host, log, say: &say, step: &step };
     let (wanted, places) = (ready.wanted.clone(), ready.compiled.places.clone());
     let applied = local.converge(&ready.request(args.wait.bound())).await?;
     outcome::show(context, &args.host, Some((&wanted, &places)), &applied)?;

@@ -43,8 +43,8 @@ pub async fn run(args: DownArgs, context: &Context) -> Result<Exit, Failure> {
     let log = Log::local(&home, &inputs.spec.state.app, &args.host)?;
     let history = log.read().await?;
     let agent = args.agent.set_up(&args.host, &history.state)?;
-    let say = |line: String| context.ui.say(line);
-    let local = Local { fleet: &fleet, folder: &folder, home: &home, host: &args.host, log, say: &say };
+    let (say, step) = (|line: String| context.ui.say(line), |line: String| context.ui.step(line));
+    let local = Local { fleet: &fleet, folder: &folder, home: &home, host: &args.host, log, say: &say, step: &step };
     let nothing = Request {
         compiled: Compiled::nothing(),
         values: seal::Values::new(),

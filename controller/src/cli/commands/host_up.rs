@@ -42,8 +42,8 @@ pub async fn run(args: UpArgs, context: &Context) -> Result<Exit, Failure> {
     let history = log.read().await?;
     let agent = args.agent.find(&history.state)?;
     let ready = Ready::new(context, &fleet, &inputs).await?;
-    let say = |line: String| context.ui.say(line);
-    let local = Local { fleet: &fleet, folder: &folder, home: &home, host: &args.host, log, say: &say };
+    let (say, step) = (|line: String| context.ui.say(line), |line: String| context.ui.step(line));
+    let local = Local { fleet: &fleet, folder: &folder, home: &home, host: &args.host, log, say: &say, step: &step };
     let (wanted, places) = (ready.wanted.clone(), ready.compiled.places.clone());
     let applied = local.up(&agent, history, &ready.request(args.wait.bound()), args.again).await?;
     outcome::show(context, &args.host, Some((&wanted, &places)), &applied)?;
