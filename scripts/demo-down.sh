@@ -57,11 +57,29 @@ if [ -n "$left" ]; then
   fail "not everything is as it was before the demo" "what is not the demo's may stay; then remove $DEMO_DIR"
 fi
 
-# What stood in the place of a file of the demo's is nobody's to remove.
-originals=$(find "$DEMO_DIR/agent/var/lib" -path '*/originals/*' -type f 2>/dev/null | head -n 1) || true
-if [ -n "$originals" ]; then
-  fail "the agent keeps what it found in the place of files it wrote: ${originals%/*}" \
-    "take it out of there, then remove $DEMO_DIR"
-fi
+# What stood in the place of a file of the demo's is nobody's to remove. The agent keeps edits of its own files there
+# too, and those go with the demo; its logs tell which of both there are.
+noted() {
+  local root=$DEMO_DIR/now.agent
+  # The agent looks below a root, and the folder of one that was retired has another name.
+  rm -rf "$root"
+  mkdir -p "$root/var/lib"
+  ln -s "$1" "$root/var/lib/replicator-host-agent"
+  "${replicator%/*}/replicator-host-agent" --root "$root" ledger show -o json
+}
+for state in "$DEMO_DIR"/agent/var/lib/replicator-host-agent*; do
+  kept=$(find "$state/originals" -type f 2>/dev/null) || true
+  [ -n "$kept" ] || continue
+  for ledger in "$state/ledger" "$state"/before-*/ledger; do
+    [ -e "$ledger" ] || [ "$ledger" = "$state/ledger" ] || continue
+    # One that cannot be read, or is not whole, may have told of something found.
+    if ! log=$(noted "${ledger%/ledger}") ||
+      grep -qE '"kind": *"(original-kept|ledger-set-aside|ledger-dropped)"' <<<"$log"; then
+      fail "the agent keeps what it found in the place of files it wrote: $state/originals" \
+        "take it out of there, then remove $DEMO_DIR"
+    fi
+  done
+  printf 'edits of files of the demo were kept, and go with it:\n%s\n' "$kept"
+done
 forget
 echo "what was built stays in target/ until \`cargo clean\`"
