@@ -30,6 +30,14 @@ if [ -n "$missing" ]; then
     case $answer in y | Y | yes) ;; *) fail "nothing was installed" "run it again, or install them yourself" ;; esac
   fi
 fi
+if [ -n "$first" ]; then
+  for port in "$BROKER_PORT" "$SERVE_PORT" "$PROXY_PORT"; do
+    listens "$port" || continue
+    hint="BROKER_PORT and SERVE_PORT name others for broker and collector"
+    [ "$port" != "$PROXY_PORT" ] || hint="the proxy of a host without ingress has this one and no other: end what listens there"
+    fail "port $port is taken" "see what listens there: \`ss -ltnp 'sport = :$port'\`; $hint"
+  done
+fi
 take_folder
 # What lies there without a list of what was before is the rest of one that was being removed.
 [ -z "$first" ] || rm -rf "$DEMO_DIR/before" "$DEMO_DIR/home" "$DEMO_DIR/agent"
@@ -39,10 +47,6 @@ for package in $missing; do has_package "$package" || echo "$package"; done >>"$
 DOCKERD_PROCESS=$DEMO_DIR/run/dockerd scripts/prepare-machine.sh
 
 if [ -n "$first" ]; then
-  for port in "$BROKER_PORT" "$SERVE_PORT" "$PROXY_PORT"; do
-    listens "$port" && fail "port $port is taken" \
-      "see what listens there: \`ss -ltnp 'sport = :$port'\`; BROKER_PORT and SERVE_PORT name others for broker and collector"
-  done
   # Taken whole or not at all: `demo-down` compares with it.
   take_lists "$DEMO_DIR/before"
   touch "$DEMO_DIR/before/complete"

@@ -73,7 +73,8 @@ fn image(field: &Field<'_>, findings: &mut Findings) -> Option<ImageRef> {
         ImageRef::Tagged { repository, tag } => {
             let says = format!("names the image `{repository}` by the tag `{tag}`, which can move (`{}`)", field.path);
             let hint = format!(
-                "write `{repository}@sha256:…`; `docker buildx imagetools inspect {repository}:{tag}` shows the digest"
+                "write `{repository}@sha256:…`; `docker buildx imagetools inspect {repository}:{tag}` shows the digest. \
+                 For an image that only this machine holds write `local:{repository}:{tag}`"
             );
             field.fault(Code::InvalidValue, says, hint, findings);
             None
