@@ -1,4 +1,4 @@
-//! Time, handed in: nothing else in the agent asks the machine what time it is.
+//! Time, handed in: nothing else in the agent asks the machine for its date. Waits are measured with `Instant`.
 
 use std::fs;
 use std::time::{SystemTime, UNIX_EPOCH};

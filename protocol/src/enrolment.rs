@@ -60,7 +60,7 @@ pub fn introduce(mut introduction: Introduction, token: &Token, identity: &Signi
 ///
 /// # Errors
 ///
-/// As [`verify`] under the keys of `keyring`; [`Code::InvalidEnrolment`] where it challenges another
+/// As [`verify`] under `trust`; [`Code::InvalidEnrolment`] where it challenges another
 /// introduction; [`Code::CannotOpen`].
 pub fn answer(
     challenge: &Bytes,

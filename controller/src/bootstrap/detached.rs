@@ -17,7 +17,7 @@ use crate::point::{self, Effect};
 const SETTLE: Duration = Duration::from_millis(1500);
 /// Lines of its log that are repeated: an error, the lines of a file it is about, its causes and its hint.
 const LINES: usize = 8;
-/// How often.
+/// Pause between two looks whether it runs.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// Starts it, unless it runs.

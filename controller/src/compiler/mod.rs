@@ -1,8 +1,8 @@
 //! From what an operator wants of one host to the declaration that says so; pure.
 //!
 //! Comes in: a checked [`Wanted`], images pinned, secrets by name and generation. Goes out: resources in order,
-//! every choice made, nothing of it random; [`seal`] fills in the ciphertexts. Never reads a file, a clock or a
-//! secret's value.
+//! every choice made, nothing of it random; [`seal`] fills in the ciphertexts. Compiling never reads a file, a clock
+//! or a secret's value; only [`Distribution`] is loaded from a file, before.
 
 mod base;
 mod caddy;

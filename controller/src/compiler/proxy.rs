@@ -103,7 +103,7 @@ fn container(wanted: &Wanted, folder: String) -> Container {
 }
 
 /// One that demands the digest of the file in force, so that a reload that failed is seen, and one for each
-/// public name, which anything but a gateway error satisfies: what a name answers is the program's business.
+/// public name, which the usual answers of a program satisfy, and a gateway error does not.
 fn probes(wanted: &Wanted, places: &[Place], digest: &str) -> Vec<Probe> {
     let (listen, port) = wanted.listen;
     let address = if listen.is_unspecified() { IpAddr::V4(Ipv4Addr::LOCALHOST) } else { listen };

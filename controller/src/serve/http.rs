@@ -1,4 +1,4 @@
-//! `/healthz` and `/metrics`, on this machine alone.
+//! `/healthz` and `/metrics`, at the address `--listen` names: this machine alone by default.
 
 use std::sync::Arc;
 

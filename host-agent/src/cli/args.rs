@@ -8,7 +8,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 ///
 /// Exit codes: 0 done, 1 refused or failed, 2 usage or unreadable input, 70 a bug of ours.
 #[derive(Debug, Parser)]
-#[command(name = "replicator-host-agent", version, disable_version_flag = true)]
+#[command(name = "replicator-host-agent", version)]
 pub(super) struct Args {
     /// Moves all of the agent's files under DIR: several agents fit on one machine.
     #[arg(long, global = true, value_name = "DIR", default_value = "/")]

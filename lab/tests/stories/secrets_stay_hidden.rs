@@ -93,7 +93,6 @@ fn processes() -> Vec<Place> {
     files.filter_map(|path| Some(Place::of(path.display().to_string(), &std::fs::read(&path).ok()?))).collect()
 }
 
-/// What every command says that shows something.
 /// Whether a program that runs under this number, and nothing else, reads a file.
 fn readable_by(id: u32, file: &Path) -> bool {
     let id = id.to_string();
@@ -102,6 +101,7 @@ fn readable_by(id: u32, file: &Path) -> bool {
     reads.stdout(Stdio::null()).stderr(Stdio::null()).status().unwrap().success()
 }
 
+/// What every command says that shows something.
 async fn outputs(fleet: &Fleet) -> Vec<Place> {
     let distribution = Path::new(env!("CARGO_MANIFEST_DIR")).join("images/distribution.json");
     let distribution = distribution.to_str().unwrap();
