@@ -291,7 +291,8 @@ async fn collector_that_was_cut_off_stores_and_receipts_all_of_it_once() {
     // Each effect as often as it is done until all is receipted. By name: which task comes first is a matter of chance.
     let points = [
         (Effect::FolderMake, 1),
-        (Effect::StoreOpen, 3),
+        (Effect::StoreAgain, 1),
+        (Effect::StoreOpen, 5),
         (Effect::FileReplace, 1),
         (Effect::StreamMake, 4),
         (Effect::FillKeep, 1),

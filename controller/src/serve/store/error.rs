@@ -21,7 +21,7 @@ pub enum StoreError {
     /// SQLite refused.
     #[error("cannot {act} `{}`", path.display())]
     Sqlite {
-        /// `open`, `write`, `read`.
+        /// `open`, `make`, `write`, `read`.
         act: &'static str,
         /// The file.
         path: PathBuf,

@@ -22,6 +22,8 @@ const BUSY: Duration = Duration::from_secs(5);
 const BESIDE: [&str; 2] = ["-wal", "-shm"];
 /// A copy of a removed database while it is written, and what SQLite keeps beside that.
 const COPY: [&str; 2] = [".new", ".new-journal"];
+/// A new database until its tables are there, and what SQLite keeps beside that.
+const BEGUN: [&str; 2] = [".begun", ".begun-journal"];
 /// All that may be left of a database that is gone.
 const OF_ONE_BEFORE: [&str; 4] = [BESIDE[0], BESIDE[1], COPY[0], COPY[1]];
 
@@ -95,12 +97,13 @@ impl std::fmt::Display for Mended {
     }
 }
 
-/// Opens `path` to write, making it where it is absent.
+/// Opens `path` to write, making it where it is absent: beside it first, so that one that is empty was never made so.
 pub(super) fn open(path: &Path) -> Result<Opened, StoreError> {
     private_folder(folder_of(path))?;
     if number(path).is_none() {
         // What lies beside no database is another's: SQLite would take it for the new one's, or empty it.
         leave(path, &BESIDE)?;
+        begin(path)?;
     }
     let failed = |source| StoreError::of("open", path, source);
     let connection = Connection::open(path).map_err(failed)?;
@@ -119,6 +122,24 @@ pub(super) fn open(path: &Path) -> Result<Opened, StoreError> {
     prepare().map_err(failed)?;
     note::write(path)?;
     Ok(Opened::new(connection, path))
+}
+
+/// Makes a new database at `path`, where nothing lies; after an error nothing of it lies there.
+fn begin(path: &Path) -> Result<(), StoreError> {
+    let begun = with(path, BEGUN[0]);
+    remove(path, &BEGUN)?;
+    let make = || {
+        let connection = Connection::open(&begun)?;
+        point::behind(Effect::StoreOpen);
+        connection.execute_batch(SCHEMA)?;
+        point::behind(Effect::StoreOpen);
+        Ok(())
+    };
+    if let Err(source) = make() {
+        remove(path, &BEGUN)?;
+        return Err(StoreError::of("make", path, source));
+    }
+    place(&begun, path)
 }
 
 /// Opens `path`, which must be there, to read.

@@ -42,6 +42,21 @@ fn store_of_an_earlier_build_is_read_as_it_is_and_migrated_when_it_is_opened() {
 }
 
 #[test]
+fn new_store_that_could_not_be_made_leaves_nothing_that_is_taken_for_one() {
+    let (_folder, path) = at();
+    private_folder(path.parent().unwrap()).unwrap();
+    std::fs::create_dir(with(&path, ".begun")).unwrap();
+    assert!(Store::open(&path).is_err());
+    assert_eq!(number(&path), None, "it is made elsewhere");
+    std::fs::remove_dir(with(&path, ".begun")).unwrap();
+    // As one that was killed there leaves it.
+    std::fs::write(with(&path, ".begun"), "").unwrap();
+    let (store, mended) = Store::open_sound(&path, 7).unwrap();
+    assert_eq!((mended, numbers(&store), put_aside_so_far(&path)), (None, Vec::new(), Vec::new()));
+    assert_eq!(number(&with(&path, ".begun")), None);
+}
+
+#[test]
 fn damaged_store_is_put_aside_and_never_written_over() {
     let (folder, path) = at();
     for count in 1..=2 {
