@@ -19,14 +19,21 @@ pub(super) enum Exit {
     Bug,
 }
 
+impl Exit {
+    /// What the process ends with.
+    pub(super) fn code(self) -> u8 {
+        match self {
+            Self::Done => 0,
+            Self::Failed => 1,
+            Self::Usage => 2,
+            Self::Bug => 70,
+        }
+    }
+}
+
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> Self {
-        Self::from(match exit {
-            Exit::Done => 0,
-            Exit::Failed => 1,
-            Exit::Usage => 2,
-            Exit::Bug => 70,
-        })
+        Self::from(exit.code())
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use replicator_protocol::sealed_box::Recipient;
 use tokio::sync::mpsc;
 
-use super::failure::Failure;
+use super::failure::{Exit, Failure};
 use crate::appliers::Executor;
 use crate::appliers::applier::Tools;
 use crate::clock::{Clock, SystemClock};
@@ -18,7 +18,18 @@ use crate::keys::trusted::Trusted;
 use crate::keys::{Membership, Opener};
 use crate::ledger::{self, Ledger, SharedLedger};
 
+/// Ends the process where any of its threads panics. A task that ended so would leave an agent behind that beats and
+/// applies nothing; whoever supervises it starts a whole one again.
+fn end_on_panic() {
+    let tell = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        tell(panic);
+        std::process::exit(Exit::Bug.code().into());
+    }));
+}
+
 pub(super) fn run(layout: &Layout, allow_old_broker: bool) -> Result<(), Failure> {
+    end_on_panic();
     let config = Config::load(layout)?;
     let membership = Membership::load(&layout.trust())?;
     layout.make_folders()?;
@@ -67,4 +78,34 @@ fn open(layout: &Layout, membership: &Membership, clock: &Arc<dyn Clock>) -> Res
         tracing::error!(%damage, "the ledger was damaged and is set aside; a new one begins");
     }
     Ok(ledger)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CHILD: &str = "cli::run::tests::process_that_panics_in_a_task";
+
+    #[test]
+    fn panic_in_any_task_ends_the_process() {
+        let child = std::process::Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", CHILD, "--include-ignored", "--nocapture"])
+            .env("REPLICATOR_TEST_PANIC", "1")
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&child.stderr);
+        assert_eq!(child.status.code(), Some(i32::from(Exit::Bug.code())), "{said}");
+        assert!(said.contains("as a task would"), "{said}");
+    }
+
+    /// The child of the test above; by itself it has nothing to do.
+    #[test]
+    fn process_that_panics_in_a_task() {
+        if std::env::var_os("REPLICATOR_TEST_PANIC").is_none() {
+            return;
+        }
+        end_on_panic();
+        let ended = std::thread::spawn(|| panic!("as a task would")).join();
+        unreachable!("the process went on: {ended:?}");
+    }
 }
