@@ -33,8 +33,8 @@ pub struct Kept {
     pub name: SecretName,
     /// Which of its values it holds.
     pub generation: Generation,
-    /// When it was set last, in milliseconds since the Unix epoch.
-    pub set_at: u64,
+    /// When it was set last, in milliseconds since the Unix epoch; none where its value cannot be read.
+    pub set_at: Option<u64>,
 }
 
 /// What became of a value.
@@ -112,13 +112,17 @@ impl SecretStore {
             return Err(StoreError::TooLarge { name: name.clone(), got: value.expose().len() });
         }
         for _ in 0..ATTEMPTS {
-            let last = self.last(name).await?;
-            if let Some((generation, _, held)) = &last
+            let newest = self.newest(name).await?;
+            // One that cannot be read is not what is given now: it is set anew, and mended by that.
+            let held = self.last(name).await.inspect_err(|error| {
+                tracing::warn!(%name, %error, "the value that was set last cannot be read; the new one takes its place");
+            });
+            if let Ok(Some((generation, _, held))) = &held
                 && held.expose() == value.expose()
             {
                 return Ok(Set::Unchanged(*generation));
             }
-            let after_last = last.map_or(1, |(generation, ..)| generation.0 + 1);
+            let after_last = newest.map_or(1, |generation| generation.0 + 1);
             let next = Generation(after_last.max(at / 1000));
             let mut object = Zeroizing::new(Vec::with_capacity(1 + TIME + value.expose().len()));
             object.push(FORM);
@@ -151,31 +155,37 @@ impl SecretStore {
         Ok(folders.iter().filter_map(|name| SecretName::parse(name).ok()).collect())
     }
 
-    /// Every secret with its generation and when it was set, by name; no values.
+    /// Every secret with its generation and when it was set, by name; no values. One whose value cannot be read is among
+    /// them.
     ///
     /// # Errors
     ///
-    /// [`StoreError`].
+    /// [`StoreError::Objects`] where the names cannot be had.
     pub async fn list(&self) -> Result<Vec<Kept>, StoreError> {
         let mut kept = Vec::new();
         for name in self.names().await? {
-            if let Some((generation, set_at, _)) = self.last(&name).await? {
-                kept.push(Kept { name, generation, set_at });
-            }
+            let Some(generation) = self.newest(&name).await? else { continue };
+            let last = self.last(&name).await.inspect_err(|error| {
+                tracing::warn!(%name, %error, "a value cannot be read: set it anew");
+            });
+            kept.push(Kept { name, generation, set_at: last.ok().flatten().map(|(_, set_at, _)| set_at) });
         }
         Ok(kept)
     }
 
     async fn last(&self, name: &SecretName) -> Result<Option<(Generation, u64, SecretBytes)>, StoreError> {
-        let (objects, _) = self.objects.list(&self.folder(name)).await?;
-        let Some(generation) = objects.iter().filter_map(|object| object.parse().ok()).max().map(Generation) else {
-            return Ok(None);
-        };
+        let Some(generation) = self.newest(name).await? else { return Ok(None) };
         let Some(object) = self.objects.read(&self.path(name, generation)).await? else { return Ok(None) };
         let form = || StoreError::Form(name.clone());
         let Some((&FORM, rest)) = object.split_first() else { return Err(form()) };
         let (time, value) = rest.split_first_chunk::<TIME>().ok_or_else(form)?;
         Ok(Some((generation, u64::from_be_bytes(*time), SecretBytes::new(value.to_vec()))))
+    }
+
+    /// The generation that was set last.
+    async fn newest(&self, name: &SecretName) -> Result<Option<Generation>, StoreError> {
+        let (objects, _) = self.objects.list(&self.folder(name)).await?;
+        Ok(objects.iter().filter_map(|object| object.parse().ok()).max().map(Generation))
     }
 
     fn folder(&self, name: &SecretName) -> String {
@@ -208,7 +218,7 @@ mod tests {
         assert_eq!(store.set(&name, &value("one"), 4).await.unwrap(), Set::Changed(Generation(3)));
         let (generation, held) = store.get(&name).await.unwrap().unwrap();
         assert_eq!((generation, held.expose()), (Generation(3), &b"one"[..]));
-        assert_eq!(store.list().await.unwrap(), [Kept { name, generation, set_at: 4 }]);
+        assert_eq!(store.list().await.unwrap(), [Kept { name, generation, set_at: Some(4) }]);
     }
 
     #[tokio::test]
@@ -231,6 +241,22 @@ mod tests {
         assert_eq!(store().set(&name, &value("four"), 60_000).await.unwrap(), Set::Changed(Generation(60)));
         // A clock that was put back gives no number a second time, either.
         assert_eq!(store().set(&name, &value("five"), 1_000).await.unwrap(), Set::Changed(Generation(61)));
+    }
+
+    #[tokio::test]
+    async fn value_that_cannot_be_read_is_set_anew_and_keeps_back_no_other() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = Home::at(folder.path().join("home")).unwrap();
+        let store = SecretStore::local(&home, &App::parse("demo").unwrap()).unwrap();
+        let (name, other) = (SecretName::parse("token").unwrap(), SecretName::parse("other").unwrap());
+        store.set(&other, &value("sound"), 1).await.unwrap();
+        store.set(&name, &value("one"), 1).await.unwrap();
+        std::fs::write(home.secrets().join("demo/token/00000000000000000001"), "").unwrap();
+        assert!(matches!(store.get(&name).await, Err(StoreError::Objects(_))));
+        let listed: Vec<_> = store.list().await.unwrap().into_iter().map(|kept| (kept.name, kept.set_at)).collect();
+        assert_eq!(listed, [(other, Some(1)), (name.clone(), None)]);
+        assert_eq!(store.set(&name, &value("one"), 2).await.unwrap(), Set::Changed(Generation(2)));
+        assert_eq!(store.get(&name).await.unwrap().unwrap().1.expose(), b"one");
     }
 
     #[tokio::test]

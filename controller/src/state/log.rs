@@ -16,6 +16,8 @@ use crate::home::Home;
 
 /// The folder of the fleet's own log, beside those of the hosts: no host can be called so.
 const FLEET: &str = "_fleet";
+/// How long the name of an entry is: its number, with zeros before it.
+const DIGITS: usize = 20;
 /// Longest pause after a lost race: several times what an append takes.
 const AGAIN: Duration = Duration::from_millis(200);
 /// The hint for a log that is not as it was written.
@@ -186,7 +188,7 @@ impl Log {
     ///
     /// [`LogError`]; the log is as it was.
     pub async fn read_on(&self, mut reached: Reached) -> Result<Reached, LogError> {
-        let (objects, _) = self.objects.list(&self.folder()).await?;
+        let objects = self.listed().await?;
         let is_there = objects.contains(&object(reached.head));
         if reached.last.is_some() && (!is_there || Some(self.entry(reached.head).await?) != reached.last) {
             reached = Reached::default();
@@ -217,7 +219,7 @@ impl<S: Fold> Log<S> {
     ///
     /// [`LogError`]; the log is as it was.
     pub async fn read(&self) -> Result<History<S>, LogError> {
-        let (objects, _) = self.objects.list(&self.folder()).await?;
+        let objects = self.listed().await?;
         let mut history = History::default();
         for (number, name) in (1..).zip(&objects) {
             if *name != object(number) {
@@ -285,6 +287,13 @@ impl<S: Fold> Log<S> {
         }
     }
 
+    /// The names of its entries, sorted. What else lies in the folder, as a file that a tool which copies it left, is none.
+    async fn listed(&self) -> Result<Vec<String>, LogError> {
+        let (mut objects, _) = self.objects.list(&self.folder()).await?;
+        objects.retain(|name| name.len() == DIGITS && name.bytes().all(|byte| byte.is_ascii_digit()));
+        Ok(objects)
+    }
+
     fn follow(&self, history: History<S>, entry: Entry<S::Event>) -> Result<History<S>, LogError> {
         let number = history.head() + 1;
         let History { mut entries, state } = history;
@@ -325,7 +334,7 @@ fn random() -> f64 {
 }
 
 fn object(number: u64) -> String {
-    format!("{number:020}")
+    format!("{number:0DIGITS$}")
 }
 
 #[cfg(test)]

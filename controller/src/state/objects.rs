@@ -73,7 +73,9 @@ impl ObjectsError {
     pub fn hint(&self) -> String {
         match self {
             Self::Store { .. } | Self::Folder { .. } => "check who owns the folder and whether the disk is full".into(),
-            Self::Sealed { .. } => "restore `data.key` as it was when the object was written".into(),
+            Self::Sealed { path, .. } => format!(
+                "restore `{path}` from a backup, or `data.key` where no object opens; a secret can also be set anew"
+            ),
             Self::Key(error) => error.hint(),
             Self::Home(error) => error.hint(),
         }

@@ -133,18 +133,23 @@ impl Ready {
         let (spec, file) = (&inputs.spec, inputs.fleet.as_ref());
         let store = SecretStore::local(&context.home()?, &spec.state.app)?;
         let names = compiler::images(spec, file, &inputs.distribution)?;
+        let needs = file.map(|file| fleet::needs(spec, file)).unwrap_or_default();
         let mut values = seal::Values::new();
+        // Those that are not needed, too: no line shows one.
         for name in store.names().await? {
-            if let Some((generation, value)) = store.get(&name).await? {
-                context.ui.hide(&value);
-                values.insert(name, (generation, value));
+            match store.get(&name).await {
+                Ok(None) => {}
+                Ok(Some((generation, value))) => {
+                    context.ui.hide(&value);
+                    values.insert(name, (generation, value));
+                }
+                Err(error) if needs.iter().any(|need| need.secret == name) => return Err(error.into()),
+                Err(error) => tracing::warn!(%name, %error, "a secret that nothing needs cannot be read"),
             }
         }
         // Missing secrets are told before the runtime is asked for anything.
-        if let Some(file) = file {
-            let held = values.keys().cloned().collect();
-            crate::secrets::needed::demand(&fleet::needs(spec, file), &held)?;
-        }
+        let held = values.keys().cloned().collect();
+        crate::secrets::needed::demand(&needs, &held)?;
         let held = |(name, (generation, value)): (&SecretName, &(_, replicator_protocol::secret::SecretBytes))| {
             (name.clone(), HeldSecret { generation: *generation, length: value.expose().len() })
         };

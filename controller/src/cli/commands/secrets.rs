@@ -187,7 +187,7 @@ fn rows(kept: Vec<Kept>, needs: &[Need]) -> Vec<Row> {
     for Kept { name, generation, set_at } in kept {
         let row = rows.entry(name.clone()).or_insert_with(|| empty(&name));
         row.generation = Some(generation.0);
-        row.set_at = Some(moment(set_at));
+        row.set_at = set_at.map(moment);
     }
     rows.into_values().collect()
 }

@@ -101,6 +101,10 @@ async fn log_is_read_on_from_where_it_was_reached_and_anew_where_another_lies_th
     let second = log.read_on(first.clone()).await.unwrap();
     assert_eq!(second.state, history.state);
     assert_eq!(log.read_on(second.clone()).await.unwrap(), second);
+    // What a tool that copies folders leaves there is no entry.
+    std::fs::write(folder.path().join("home/state/demo/acme/log/.DS_Store"), "").unwrap();
+    std::fs::write(folder.path().join("home/state/demo/acme/log/00000000000000000001.bak"), "").unwrap();
+    assert_eq!(log.read().await.unwrap(), history);
     // Read on, and not from its beginning: what lies before is not looked at again.
     let objects_of = folder.path().join("home/state/demo/acme/log");
     let object = |number: u64| objects_of.join(format!("{number:020}"));
