@@ -6,8 +6,9 @@ use std::time::Duration;
 use async_nats::{Client, ConnectErrorKind, ConnectOptions, ServerAddr};
 use replicator_protocol::broker_version::{OLDEST, is_too_old};
 use replicator_protocol::enrolment::Broker;
+use rustls::CertificateError;
 
-use super::tls;
+use super::tls::{self, Refused};
 use crate::home::FleetFolder;
 use crate::keys::accounts::{self, Member};
 use crate::keys::{KeysError, Settings};
@@ -17,6 +18,10 @@ use crate::words;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long one answer may take: a broker that syncs every write to a slow disk needs seconds at worst.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The hint where another one answers.
+const OTHER_BROKER: &str =
+    "another broker may listen there; compare its certificate with `broker/tls/ca.pem` of the fleet";
 
 /// The broker cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -54,6 +59,14 @@ pub enum LinkError {
         /// Why.
         source: async_nats::ConnectError,
     },
+    /// Who answers shows a certificate that is not believed.
+    #[error("the certificate of the broker at {urls} is not believed")]
+    Certificate {
+        /// Where.
+        urls: String,
+        /// Why.
+        source: rustls::Error,
+    },
     /// The broker does not know the credential.
     #[error("the broker at {urls} refuses the credential `{user}`")]
     Denied {
@@ -79,8 +92,12 @@ impl LinkError {
             Self::Keys(error) => error.hint(),
             Self::Credential { .. } => "restore the folder `creds` of the fleet from a backup".into(),
             Self::Authority { .. } | Self::Address { .. } => "restore `fleet.toml` from a backup".into(),
+            Self::Certificate { source, .. } if is_outside_its_dates(source) => {
+                "run `replicator broker renew`; if that was done, see that this machine's clock is right".into()
+            }
+            Self::Certificate { .. } => OTHER_BROKER.into(),
             Self::Unreachable { source, .. } if matches!(source.kind(), ConnectErrorKind::Tls) || is_of_tls(source) => {
-                "another broker may listen there; compare its certificate with `broker/tls/ca.pem` of the fleet".into()
+                OTHER_BROKER.into()
             }
             Self::Unreachable { .. } => {
                 "start it with `nats-server -c` and `fleets/NAME/broker/nats.conf` of the controller's folder".into()
@@ -113,12 +130,19 @@ pub async fn connect(fleet: &FleetFolder, member: Member) -> Result<Client, Link
         .request_timeout(Some(REQUEST_TIMEOUT))
         .ignore_discovered_servers()
         .event_callback(|event| async move { tracing::info!(%event, "broker link") });
+    let refused = Refused::default();
     let options = if settings.insecure_loopback {
         options
     } else {
-        options.tls_first().tls_client_config(tls::client(&settings).map_err(|why| LinkError::Authority { why })?)
+        options
+            .tls_first()
+            .tls_client_config(tls::client(&settings, refused.clone()).map_err(|why| LinkError::Authority { why })?)
     };
-    let client = options.connect(addresses(&settings)?).await.map_err(|source| failed(&settings, user, source))?;
+    let connected = options.connect(addresses(&settings)?).await;
+    let client = connected.map_err(|source| match refused.get().cloned() {
+        Some(source) => LinkError::Certificate { urls: words::listed(&settings.urls), source },
+        None => failed(&settings, user, source),
+    })?;
     let got = client.server_info().version;
     match (is_too_old(&got), fleet.allows_old_broker()) {
         (true, false) => Err(LinkError::TooOld { got }),
@@ -150,6 +174,18 @@ fn failed(settings: &Broker, user: &'static str, source: async_nats::ConnectErro
     }
 }
 
+/// Whether a certificate has ended, or has not begun, by this machine's clock.
+fn is_outside_its_dates(error: &rustls::Error) -> bool {
+    let rustls::Error::InvalidCertificate(error) = error else { return false };
+    matches!(
+        error,
+        CertificateError::Expired
+            | CertificateError::ExpiredContext { .. }
+            | CertificateError::NotValidYet
+            | CertificateError::NotValidYetContext { .. }
+    )
+}
+
 /// Whether the other side answered, and not as our broker: an I/O error hides what TLS said inside.
 fn is_of_tls(error: &(dyn Error + 'static)) -> bool {
     let hidden = error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
@@ -166,5 +202,16 @@ mod tests {
         let connect = |error| std::io::Error::other(std::io::Error::other(error));
         assert!(is_of_tls(&connect(Box::<dyn Error + Send + Sync>::from(wrong))));
         assert!(!is_of_tls(&std::io::Error::from(std::io::ErrorKind::ConnectionRefused)));
+    }
+
+    #[test]
+    fn certificate_that_has_ended_is_told_from_another_brokers() {
+        let hint = |error| {
+            let source = rustls::Error::InvalidCertificate(error);
+            LinkError::Certificate { urls: "tls://broker.example.com:4222".into(), source }.hint()
+        };
+        assert!(hint(CertificateError::Expired).contains("`replicator broker renew`"));
+        assert!(hint(CertificateError::NotValidYet).contains("clock"));
+        assert!(hint(CertificateError::UnknownIssuer).starts_with("another broker"));
     }
 }

@@ -354,7 +354,7 @@ async fn broker_that_is_not_ours_is_told() {
     let wrong = good.replace(&authority(&fleet.broker.fleet), &authority(&other.fleet));
     assert_ne!(wrong, good);
     std::fs::write(&settings, wrong).unwrap();
-    told(&converge(&fleet, &[]).await, 1, &["cannot reach the broker at", "ca.pem"]);
+    told(&converge(&fleet, &[]).await, 1, &["the certificate of the broker at", "ca.pem"]);
     std::fs::write(&settings, good).unwrap();
     nothing_lost("wrong authority", &fleet, &before).await;
 

@@ -28,7 +28,7 @@ async fn broker_under_another_name_is_not_believed() -> Result<()> {
     let (right, wrong) = ("server_name = \"localhost\"", "server_name = \"elsewhere\"");
     edit(&broker, |text| text.replace(right, wrong))?;
     let (error, shown) = refused(&broker).await;
-    assert!(matches!(error, LinkError::Unreachable { .. }), "{shown}");
+    assert!(matches!(error, LinkError::Certificate { .. }), "{shown}");
     assert!(shown.contains("certificate"), "{shown}");
     edit(&broker, |text| text.replace(wrong, right))?;
     link::connect(&broker.fleet, Member::Controller).await?;
