@@ -114,7 +114,7 @@ async fn deleted_projections_are_folded_again_to_the_same_answers() {
     for word in ["\"failed\"", "\"recreate\"", "start"] {
         assert!(said.iter().any(|(_, text)| text.contains(word)), "the control: `{word}` happened");
     }
-    assert!(tables.0.len() > 5 && tables.1.len() > 5, "the control: something was folded");
+    assert!(tables.0.len() > 5 && tables.1.len() > 1, "the control: something was folded");
 
     let replayed = fleet.agent(&["ledger", "replay", "-o", "json"]).await.unwrap().json().unwrap();
     assert_eq!(rows(&agents), tables.0, "replayed from the first entry: {replayed:#}");
