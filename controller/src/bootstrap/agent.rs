@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use bytes::Bytes;
-use replicator_protocol::ids::HostUid;
+use replicator_protocol::ids::{FleetName, HostId, HostUid};
+use serde::Deserialize;
 use tokio::process::Command;
 
 use super::BootstrapError;
@@ -24,6 +25,28 @@ pub struct Agent {
     pub binary: PathBuf,
     /// `/`, or the folder several agents on one machine are told apart by.
     pub root: PathBuf,
+}
+
+/// Whose agent lives somewhere.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Lives {
+    /// There is none, or it was never enrolled.
+    Nobody,
+    /// A host's.
+    Member(Member),
+    /// What it keeps does not say.
+    Unknown,
+}
+
+/// The host an agent was enrolled as; what else its file holds is the agent's.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct Member {
+    /// Its fleet.
+    pub fleet: FleetName,
+    /// Its name.
+    pub host: HostId,
+    /// Its number.
+    pub uid: HostUid,
 }
 
 /// Whether starting did anything.
@@ -97,9 +120,44 @@ impl Agent {
 
     /// The certificate it holds, where it is enrolled.
     pub fn certificate(&self) -> Option<Bytes> {
-        // Written last: a grant half kept is no membership.
-        let member = self.state().join("trust/membership.json").exists();
+        let member = self.membership().exists();
         member.then(|| std::fs::read(self.state().join("keys/certificate")).ok()).flatten().map(Bytes::from)
+    }
+
+    /// Whose agent lives here.
+    pub fn lives(&self) -> Lives {
+        match std::fs::read(self.membership()) {
+            Ok(bytes) => serde_json::from_slice(&bytes).map_or(Lives::Unknown, Lives::Member),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Lives::Nobody,
+            Err(_) => Lives::Unknown,
+        }
+    }
+
+    /// Demands that no other host's agent lives here than that of `member`, which has no `uid` before it is defined.
+    /// With `again` one that was enrolled by the same name is taken over: its log may be lost.
+    ///
+    /// # Errors
+    ///
+    /// [`BootstrapError::Occupied`].
+    pub(super) fn demand_room(
+        &self,
+        (fleet, host): (&FleetName, &HostId),
+        uid: Option<&HostUid>,
+        again: bool,
+    ) -> Result<(), BootstrapError> {
+        match self.lives() {
+            Lives::Member(have) if Some(&have.uid) != uid && !(again && (&have.fleet, &have.host) == (fleet, host)) => {
+                let got = (fleet.clone(), host.clone());
+                Err(BootstrapError::Occupied { root: self.root.clone(), got, have: Box::new(have) })
+            }
+            // One that cannot say is taken over only where the operator says so: it refuses by itself.
+            Lives::Member(_) | Lives::Nobody | Lives::Unknown => Ok(()),
+        }
+    }
+
+    /// Written last: a grant half kept is no membership.
+    fn membership(&self) -> PathBuf {
+        self.state().join("trust/membership.json")
     }
 
     /// A command of the agent's.
@@ -159,6 +217,34 @@ fn put_aside(state: &Path, aside: &Path) -> Result<(), BootstrapError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn place_of_another_hosts_agent_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let agent = Agent { binary: NAME.into(), root: folder.path().into() };
+        let (acme, other) = (FleetName::parse("acme").unwrap(), FleetName::parse("other").unwrap());
+        let (first, second) = (HostId::parse("first").unwrap(), HostId::parse("second").unwrap());
+        let [one, two] = ["a", "b"].map(|letter| HostUid::parse(&letter.repeat(32)).unwrap());
+        assert_eq!(agent.lives(), Lives::Nobody);
+        agent.demand_room((&acme, &second), None, false).unwrap();
+        std::fs::create_dir_all(agent.membership().parent().unwrap()).unwrap();
+        let json = format!(r#"{{"fleet": "acme", "host": "first", "uid": "{one}", "root": "00"}}"#);
+        std::fs::write(agent.membership(), json).unwrap();
+        agent.demand_room((&acme, &first), Some(&one), false).unwrap();
+        agent.demand_room((&acme, &first), Some(&two), true).unwrap();
+        for (by, uid, again) in [
+            ((&acme, &first), Some(&two), false),
+            ((&acme, &first), None, false),
+            ((&acme, &second), Some(&two), true),
+            ((&other, &first), None, true),
+        ] {
+            let refused = agent.demand_room(by, uid, again).unwrap_err();
+            assert!(matches!(&refused, BootstrapError::Occupied { have, .. } if have.uid == one), "{refused}");
+            assert!(refused.hint().contains("--agent-root"));
+        }
+        std::fs::write(agent.membership(), "no membership").unwrap();
+        assert_eq!(agent.lives(), Lives::Unknown);
+    }
 
     #[test]
     fn originals_and_the_operators_files_are_not_removed() {

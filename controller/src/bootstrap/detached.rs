@@ -51,6 +51,11 @@ pub(super) async fn stop(agent: &Agent) -> Result<(), BootstrapError> {
     if process.end().await { Ok(()) } else { Err(BootstrapError::StillRuns { pid: process.pid() }) }
 }
 
+/// Whether it runs.
+pub(super) fn runs(agent: &Agent) -> bool {
+    running(agent).is_some()
+}
+
 /// The program it runs now.
 pub(super) fn program(agent: &Agent) -> Option<PathBuf> {
     running(agent)?.program()

@@ -6,7 +6,7 @@ use async_nats::Client;
 use replicator_protocol::ids::{FleetName, HostId, HostUid, Position, ResourceId};
 use replicator_protocol::wire::event::ApplyReported;
 
-use super::agent::Agent;
+use super::agent::{Agent, Lives};
 use super::issue::{Issuer, Request};
 use super::supervisor::{self, Started};
 use super::{Abilities, BootstrapError, enrol};
@@ -100,6 +100,9 @@ impl Local<'_> {
     ) -> Result<Applied, BootstrapError> {
         demand_root()?;
         self.demand_same_root(agent, &history)?;
+        let live = history.state.identity.as_ref().filter(|_| history.state.status != Status::Retired);
+        let uid = live.map(|(_, uid)| uid);
+        agent.demand_room((self.fleet, self.host), uid, again)?;
         let publisher = Publisher::connect(self.folder).await?;
         if history.state.status == Status::Retiring {
             (self.say)(format!("`{}` was going down when that was cut off; it goes down first", self.host));
@@ -150,12 +153,13 @@ impl Local<'_> {
     }
 
     /// Declares nothing, and with all of it removed ends the agent and retires the host. With `abandon` it is retired
-    /// in any case, with whatever its agent did not remove and what the broker was not told. `history` is its log.
+    /// in any case, with whatever its agent did not remove and what the broker was not told. Another host's agent that
+    /// lives in the place of its own is not touched. `history` is its log.
     ///
     /// # Errors
     ///
     /// [`BootstrapError::NotTold`] where the agent cannot be told, and [`BootstrapError::NotRetired`] where the broker
-    /// cannot: nothing was recorded or removed. Any other [`BootstrapError`]: run it again, it goes on from there.
+    /// cannot, and [`BootstrapError::Occupied`]: nothing was recorded or removed. Any other [`BootstrapError`]: run it again, it goes on from there.
     pub async fn down(
         &self,
         agent: &Agent,
@@ -170,6 +174,9 @@ impl Local<'_> {
             }
         };
         demand_root()?;
+        if history.state.status == Status::Admitted && !abandon {
+            placed(agent, &history).0.demand_room((self.fleet, self.host), Some(&uid), false)?;
+        }
         // Before anything is begun: what is begun without it is neither up nor down until it is back.
         let broker = match self.reached(&history).await {
             Err(why) if !abandon => return Err(self.not_retired(why)),
@@ -217,8 +224,9 @@ impl Local<'_> {
             let emptied = history.state.has_nothing();
             return if emptied { Ok(None) } else { Err(not_told(BootstrapError::NoAccount)) };
         }
-        let publisher = Publisher::connect(self.folder).await?;
         let (agent, supervisor) = placed(agent, &history);
+        agent.demand_room((self.fleet, self.host), Some(uid), false)?;
+        let publisher = Publisher::connect(self.folder).await?;
         supervisor::start(&agent, self.host, supervisor).await.map_err(not_told)?;
         self.issue(&publisher, history, nothing).await.map(Some)
     }
@@ -237,12 +245,19 @@ impl Local<'_> {
         };
         let left: Vec<_> = history.state.known.keys().cloned().collect();
         let (agent, supervisor) = placed(agent, &history);
+        let was_admitted = history.state.certificate.is_some();
         if history.state.status != Status::Retiring {
             let begun = Event::RetirementBegun { uid: uid.clone() };
             history = self.log.append(history, begun, state::now()).await?;
         }
-        supervisor::stop(&agent, self.host, supervisor).await?;
-        (self.say)("Stopped the agent".into());
+        let is_own = is_own(&agent, &uid, was_admitted);
+        if is_own {
+            supervisor::stop(&agent, self.host, supervisor).await?;
+            (self.say)("Stopped the agent".into());
+        } else {
+            let root = agent.root.display();
+            (self.say)(format!("The agent under `{root}` is not known as that of `{}` and stays as it is", self.host));
+        }
         // Its certificate stays: the collector may have batches of it to verify yet. First: from here on nobody pushes
         // the account again, and whoever is about to sees it gone afterwards.
         accounts::withdraw(self.folder, &uid)?;
@@ -256,7 +271,7 @@ impl Local<'_> {
             removed => removed.map(|()| None).map_err(|why| self.not_retired(why))?,
         };
         // What it wrote down of things that stay is kept for whoever removes them.
-        let aside = agent.forget(&uid, !left.is_empty())?;
+        let aside = if is_own { agent.forget(&uid, !left.is_empty())? } else { None };
         let history = self.log.append(history, Event::HostRetired { uid }, state::now()).await?;
         Ok(Retired { history, aside, held, left })
     }
@@ -313,11 +328,39 @@ impl Local<'_> {
         if !again && is_member && crate::keys::accounts::is_kept(self.folder, uid)? {
             return Ok((history, None));
         }
+        // Whoever enrolled meanwhile has it.
+        agent.demand_room((self.fleet, self.host), Some(uid), again)?;
+        let former = supervisor::set_up(&agent.root, self.host, supervisor);
+        let ran = supervisor::runs(agent, self.host, supervisor).await;
         supervisor::stop(agent, self.host, supervisor).await?;
         let (to, log) = ((self.host, uid), (&self.log, history));
-        let enrolled = enrol::enrol(agent, self.folder, to, log, again).await?;
+        let enrolled = match enrol::enrol(agent, self.folder, to, log, again).await {
+            Err(error) if ran => {
+                self.runs_again(&former, supervisor).await;
+                return Err(error);
+            }
+            enrolled => enrolled?,
+        };
         (self.say)(format!("Enrolled the agent as `{}` of the fleet `{}`", self.host, self.fleet));
         Ok(enrolled)
+    }
+
+    /// Starts an agent that was ended to be enrolled, and was not.
+    async fn runs_again(&self, former: &Agent, supervisor: Supervisor) {
+        (self.say)(match supervisor::start(former, self.host, supervisor).await {
+            Ok(_) => "The agent that ran before runs again".into(),
+            Err(error) => format!("The agent that ran before does not run: {}", words::chain_of(&error)),
+        });
+    }
+}
+
+/// Whether the agent may be ended and forgotten for the host `uid`: it is its own, or was never enrolled. One that does
+/// not say whose it is can only be that of a host that `was_admitted`.
+fn is_own(agent: &Agent, uid: &HostUid, was_admitted: bool) -> bool {
+    match agent.lives() {
+        Lives::Nobody => true,
+        Lives::Member(member) => member.uid == *uid,
+        Lives::Unknown => was_admitted,
     }
 }
 
@@ -335,4 +378,51 @@ fn placed(agent: &Agent, history: &History) -> (Agent, Supervisor) {
 /// [`BootstrapError::NotRoot`].
 pub fn demand_root() -> Result<(), BootstrapError> {
     if rustix::process::geteuid().is_root() { Ok(()) } else { Err(BootstrapError::NotRoot) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::state::App;
+
+    fn uid(letter: &str) -> HostUid {
+        HostUid::parse(&letter.repeat(32)).unwrap()
+    }
+
+    /// An agent under `root` with a ledger, of the host `first`, which is `uid`.
+    fn agent_of(root: &std::path::Path, uid: &HostUid) -> Agent {
+        let agent = Agent { binary: "/no/agent".into(), root: root.to_owned() };
+        std::fs::create_dir_all(agent.state().join("trust")).unwrap();
+        std::fs::create_dir_all(agent.state().join("ledger")).unwrap();
+        let json = format!(r#"{{"fleet": "acme", "host": "first", "uid": "{uid}", "root": "00"}}"#);
+        std::fs::write(agent.state().join("trust/membership.json"), json).unwrap();
+        agent
+    }
+
+    #[tokio::test]
+    async fn host_that_was_only_defined_is_retired_without_touching_the_agent_of_another() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = Home::at(folder.path().join("home")).unwrap();
+        let (fleet, host) = (FleetName::parse("acme").unwrap(), HostId::parse("second").unwrap());
+        let fleet_folder = home.fleet(&fleet);
+        for (owner, stays) in [("a", true), ("b", false)] {
+            let agent = agent_of(&folder.path().join("root"), &uid(owner));
+            let log = Log::local(&home, &App::parse(&format!("app-{owner}")).unwrap(), &host).unwrap();
+            let history = log.read().await.unwrap();
+            let defined = Event::HostDefined { fleet: fleet.clone(), uid: uid("b") };
+            let history = log.append(history, defined, state::now()).await.unwrap();
+            let set_up = Event::AgentSetUp { supervisor: Supervisor::Detached, root: agent.root.clone() };
+            let history = log.append(history, set_up, state::now()).await.unwrap();
+            let said = std::sync::Mutex::new(Vec::new());
+            let say = |line: String| said.lock().unwrap().push(line);
+            let local =
+                Local { fleet: &fleet, folder: &fleet_folder, home: &home, host: &host, log, say: &say, step: &|_| {} };
+            let retired = local.retire(&agent, history, Ok(None), false).await.unwrap();
+            assert_eq!(retired.history.state.status, Status::Retired);
+            assert_eq!(agent.state().join("ledger").exists(), stays, "{owner}");
+            assert_eq!(agent.lives() != Lives::Nobody, stays, "{owner}");
+            let stopped = said.lock().unwrap().iter().any(|line| line.contains("Stopped"));
+            assert_eq!(stopped, !stays, "{owner}");
+        }
+    }
 }

@@ -168,6 +168,17 @@ pub enum BootstrapError {
         /// Its own.
         have: PathBuf,
     },
+    /// The agent of another host lives there. Nothing was touched.
+    #[error("under `{}` lives the agent of `{}` of the fleet `{}` (got `{}` of `{}`)",
+        root.display(), have.host, have.fleet, got.1, got.0)]
+    Occupied {
+        /// The folder.
+        root: PathBuf,
+        /// The host asked for, and its fleet.
+        got: (FleetName, HostId),
+        /// Whose agent it is.
+        have: Box<agent::Member>,
+    },
     /// There is nothing to converge.
     #[error("`{host}` is not up: it is {status}")]
     NotUp {
@@ -309,6 +320,18 @@ impl BootstrapError {
             Self::OtherRoot { have, .. } => format!(
                 "leave `--agent-root` away, or write `--agent-root {}`; to move the agent, take the host down first",
                 have.display()
+            ),
+            Self::Occupied { got, have, .. } if (&got.0, &got.1) == (&have.fleet, &have.host) => format!(
+                "its number there, {}, is not in this log: use the home and the `state.app` it was enrolled with; where \
+                 that log is lost, `replicator host up {} --again` enrols it anew; for another agent beside it write \
+                 `--agent-root DIR`",
+                have.uid, have.host
+            ),
+            Self::Occupied { got, have, .. } => format!(
+                "for another agent beside it write `--agent-root DIR`; for `{}` in its place take that host down first: \
+                 `replicator --context {} host down {}`; where its own agent is gone for good, `replicator host down {} \
+                 --abandon` retires it",
+                got.1, have.fleet, have.host, got.1
             ),
             Self::CannotApply { .. } => {
                 "install on that host what they need, a container runtime, and wait for its next heartbeat; or leave them \

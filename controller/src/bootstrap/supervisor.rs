@@ -25,6 +25,14 @@ pub fn set_up(root: &Path, host: &HostId, under: Supervisor) -> Agent {
     Agent { binary: known.unwrap_or(agent.binary), root: agent.root }
 }
 
+/// Whether `agent` runs, or is to be started whenever it does not.
+pub async fn runs(agent: &Agent, host: &HostId, under: Supervisor) -> bool {
+    match under {
+        Supervisor::Systemd => systemd::runs(agent, host).await,
+        Supervisor::Detached => detached::runs(agent),
+    }
+}
+
 /// Starts `agent`, unless it runs.
 ///
 /// # Errors

@@ -85,6 +85,11 @@ pub(super) fn program(agent: &Agent, host: &HostId) -> Option<PathBuf> {
     program_of(&std::fs::read_to_string(path(agent, host)).ok()?)
 }
 
+/// Whether its unit is started with the machine.
+pub(super) async fn runs(agent: &Agent, host: &HostId) -> bool {
+    path(agent, host).exists() && systemctl(&["is-enabled", "--quiet", &name(agent, host)]).await.is_ok()
+}
+
 pub(super) async fn start(agent: &Agent, host: &HostId) -> Result<Started, BootstrapError> {
     let (name, path, text) = (name(agent, host), path(agent, host), text(agent, host));
     let written = std::fs::read_to_string(&path).is_ok_and(|there| there == text);

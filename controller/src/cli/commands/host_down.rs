@@ -74,7 +74,8 @@ pub async fn run(args: DownArgs, context: &Context) -> Result<Exit, Failure> {
             }
             if let Some(aside) = aside {
                 context.ui.warn(format!(
-                    "what the agent kept, with originals of files it replaced, lies in `{}`",
+                    "what the agent kept, with originals of files it replaced, lies in `{}`; a file that was replaced may \
+                     have held a secret, and is there in clear: remove the folder once nothing of it is needed",
                     aside.display()
                 ));
             }
