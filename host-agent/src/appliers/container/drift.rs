@@ -168,6 +168,7 @@ mod tests {
             addresses: [].into(),
             limits,
             stop_timeout: None,
+            check_within: None,
         }
     }
 

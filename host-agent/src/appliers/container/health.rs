@@ -17,13 +17,15 @@ impl Containers<'_> {
     /// Waits until a started container serves: its check passes or, where it has none, it has kept running. That
     /// it was started again by itself `restarts` times before is no sign.
     pub(super) async fn await_serving(&self, declared: &Container, id: &str, restarts: i64) -> Result<Seen, Failure> {
-        let bound = bound(declared.health.as_ref());
+        let declared_bound = bound(declared.health.as_ref());
         let started = Instant::now();
         let mut ended = None;
         let mut last;
         loop {
             let seen = self.tools.docker.container(id).await.map_err(|error| failure::runtime(&error))?;
             let Some(seen) = seen else { return Err(failure(FailureCode::Exited).with("container", "gone")) };
+            // Where none is declared, its image may have a check of its own, which may begin late.
+            let bound = declared_bound.max(seen.check_within.unwrap_or_default());
             let down = matches!(seen.condition, Condition::Stopped | Condition::Restarting);
             if seen.restarts > restarts && !down && ended.get_or_insert_with(Instant::now).elapsed() < bounds::SETTLE {
                 // It ended and was started again: how it ended is told only while it is down.

@@ -263,16 +263,17 @@ impl Containers<'_> {
 
     /// Whether a container that served before runs again; its own check is of the definition it was made from.
     pub(super) async fn await_running(&self, id: &str) -> Result<bool, Failure> {
-        let deadline = Instant::now() + bounds::HEALTH_LEAST;
+        let started = Instant::now();
         loop {
-            let seen = self.tools.docker.container(id).await.map_err(runtime)?;
-            match seen.map(|seen| seen.condition) {
-                Some(Condition::Running) => return Ok(true),
-                None | Some(Condition::Stopped | Condition::Restarting) => return Ok(false),
-                Some(Condition::Starting | Condition::Unhealthy) if Instant::now() < deadline => {
+            let Some(seen) = self.tools.docker.container(id).await.map_err(runtime)? else { return Ok(false) };
+            let within = bounds::HEALTH_LEAST.max(seen.check_within.unwrap_or_default());
+            match seen.condition {
+                Condition::Running => return Ok(true),
+                Condition::Stopped | Condition::Restarting => return Ok(false),
+                Condition::Starting | Condition::Unhealthy if started.elapsed() < within => {
                     tokio::time::sleep(bounds::POLL).await;
                 }
-                Some(Condition::Starting | Condition::Unhealthy) => return Ok(false),
+                Condition::Starting | Condition::Unhealthy => return Ok(false),
             }
         }
     }

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use bollard::models::{
     ContainerCreateBody, ContainerInspectResponse, ContainerStateStatusEnum, ContainerSummaryStateEnum,
-    ContainerUpdateBody, EndpointSettings, HealthStatusEnum, NetworkConnectRequest, NetworkDisconnectRequest,
+    ContainerUpdateBody, EndpointSettings, HealthConfig, HealthStatusEnum, NetworkConnectRequest,
+    NetworkDisconnectRequest,
 };
 use bollard::query_parameters::{
     CreateContainerOptionsBuilder, InspectContainerOptions, KillContainerOptionsBuilder, ListContainersOptionsBuilder,
@@ -87,6 +88,22 @@ pub struct Seen {
     pub limits: (i64, i64, i64),
     /// How long it was made to be given to stop by itself; none where it was not said.
     pub stop_timeout: Option<Duration>,
+    /// How long its check, its image's too, takes to find that it does not serve; none where it has no check.
+    pub check_within: Option<Duration>,
+}
+
+/// How long a check takes until it has failed as often as it may. What it leaves open is Docker's default: 30 s between
+/// two, 30 s for each, three of them, and no time to start.
+fn within(check: &HealthConfig) -> Option<Duration> {
+    let kind = check.test.as_ref().and_then(|test| test.first()).map_or("", String::as_str);
+    if ["", "NONE"].contains(&kind) {
+        return None;
+    }
+    let time = |nanoseconds: Option<i64>| u64::try_from(nanoseconds.unwrap_or_default()).map(Duration::from_nanos).ok();
+    let or_default = |nanoseconds| time(nanoseconds).filter(|time| !time.is_zero()).unwrap_or(Duration::from_secs(30));
+    let tries = u32::try_from(check.retries.unwrap_or_default()).ok().filter(|tries| *tries > 0).unwrap_or(3);
+    let each = or_default(check.interval).saturating_add(or_default(check.timeout));
+    Some(time(check.start_period).unwrap_or_default().saturating_add(each.saturating_mul(tries)))
 }
 
 impl Seen {
@@ -109,6 +126,7 @@ impl Seen {
             id: answer.id.unwrap_or_default(),
             name: answer.name.map(bare).unwrap_or_default(),
             stop_timeout: config.stop_timeout.and_then(|seconds| u64::try_from(seconds).ok()).map(Duration::from_secs),
+            check_within: config.healthcheck.as_ref().and_then(within),
             labels: config.labels.unwrap_or_default().into_iter().collect(),
             condition,
             exit_code: state.exit_code.unwrap_or_default(),
@@ -353,5 +371,29 @@ mod tests {
             Seen::of(ContainerInspectResponse { config, ..ContainerInspectResponse::default() }).stop_timeout
         };
         assert_eq!((made(Some(90)), made(None)), (Some(Duration::from_secs(90)), None));
+    }
+
+    #[test]
+    fn check_is_waited_for_as_long_as_it_takes_to_fail_also_where_the_image_leaves_the_times_open() {
+        let second = 1_000_000_000;
+        let within = |check: HealthConfig| {
+            let config = Some(ContainerConfig { healthcheck: Some(check), ..ContainerConfig::default() });
+            Seen::of(ContainerInspectResponse { config, ..ContainerInspectResponse::default() }).check_within
+        };
+        let test = |words: &[&str]| Some(words.iter().map(|word| (*word).to_owned()).collect());
+        let open = HealthConfig { test: test(&["CMD", "/check"]), ..HealthConfig::default() };
+        assert_eq!(within(open.clone()), Some(Duration::from_secs(180)));
+        let zero = HealthConfig { interval: Some(0), timeout: Some(0), retries: Some(0), ..open.clone() };
+        assert_eq!(within(zero), Some(Duration::from_secs(180)), "as Docker writes what is left open");
+        let told = HealthConfig {
+            interval: Some(5 * second),
+            timeout: Some(2 * second),
+            retries: Some(4),
+            start_period: Some(60 * second),
+            ..open
+        };
+        assert_eq!(within(told), Some(Duration::from_secs(88)));
+        assert_eq!(within(HealthConfig { test: test(&["NONE"]), ..HealthConfig::default() }), None);
+        assert_eq!(within(HealthConfig::default()), None);
     }
 }
