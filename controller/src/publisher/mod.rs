@@ -85,7 +85,9 @@ impl PublishError {
             Self::Keys(error) => error.hint(),
             Self::Streams(error) => error.hint(),
             Self::NotAcknowledged { .. } | Self::Unreadable { .. } => {
-                "run the command again: what is published twice counts once; look at the broker's log and disk".into()
+                "run the command again: what is published twice counts once; look at the broker's log and disk. One whose \
+                 disk was full takes nothing until it is started again"
+                    .into()
             }
             Self::Overtaken { .. } => OTHER_LOG.into(),
             Self::ForeignKeyring { .. } => {

@@ -16,6 +16,9 @@ use crate::state;
 
 /// How long collecting may stand still before it counts as ill, in milliseconds: many rounds of one second.
 const STILL_MAX: u64 = 30_000;
+/// How long the broker may not have been compared before that counts as ill, in milliseconds: some comparisons of half a
+/// minute, each of which may wait for answers.
+const COMPARED_MAX: u64 = 150_000;
 
 #[derive(Clone)]
 struct Watched {
@@ -28,6 +31,8 @@ struct Health {
     healthy: bool,
     broker: &'static str,
     collecting: bool,
+    /// Whether the broker takes what it lacks.
+    comparing: bool,
 }
 
 /// The pages.
@@ -39,10 +44,11 @@ pub(super) fn pages(client: Client, metrics: Arc<Metrics>) -> Router {
 async fn healthz(extract::State(watched): extract::State<Watched>) -> Response {
     let connected = matches!(watched.client.connection_state(), State::Connected);
     let collecting = state::now().saturating_sub(watched.metrics.last_round()) < STILL_MAX;
-    let healthy = connected && collecting;
+    let comparing = state::now().saturating_sub(watched.metrics.last_compared()) < COMPARED_MAX;
+    let healthy = connected && collecting && comparing;
     let broker = if connected { "connected" } else { "not connected" };
     let status = if healthy { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
-    (status, Json(Health { healthy, broker, collecting })).into_response()
+    (status, Json(Health { healthy, broker, collecting, comparing })).into_response()
 }
 
 async fn figures(extract::State(watched): extract::State<Watched>) -> Response {

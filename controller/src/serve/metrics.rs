@@ -31,6 +31,7 @@ pub(super) struct Metrics {
     streams: [Family<Labels, Gauge<i64, AtomicI64>>; 3],
     heard: Mutex<BTreeMap<HostUid, u64>>,
     last_round: AtomicU64,
+    last_compared: AtomicU64,
 }
 
 impl Metrics {
@@ -60,7 +61,7 @@ impl Metrics {
         registry.register_with_unit("broker_stream_used", "Bytes a stream holds", Unit::Bytes, used.clone());
         registry.register_with_unit("broker_stream_room", "Bytes a stream may hold", Unit::Bytes, room.clone());
         registry.register("broker_stream_alarm", "1 where a stream is nearly full", alarm.clone());
-        let (heard, last_round) = (Mutex::default(), AtomicU64::default());
+        let (heard, last_round, last_compared) = (Mutex::default(), AtomicU64::default(), AtomicU64::default());
         Self {
             registry,
             events,
@@ -75,6 +76,7 @@ impl Metrics {
             streams,
             heard,
             last_round,
+            last_compared,
         }
     }
 
@@ -86,6 +88,16 @@ impl Metrics {
     /// When the last round came to its end, in milliseconds since the Unix epoch; 0 for never.
     pub(super) fn last_round(&self) -> u64 {
         self.last_round.load(Ordering::Relaxed)
+    }
+
+    /// The broker was compared, and holds what it has to.
+    pub(super) fn compared(&self) {
+        self.last_compared.store(state::now(), Ordering::Relaxed);
+    }
+
+    /// When that was last, in milliseconds since the Unix epoch; 0 for never.
+    pub(super) fn last_compared(&self) -> u64 {
+        self.last_compared.load(Ordering::Relaxed)
     }
 
     pub(super) fn stored(&self, events: u64) {

@@ -186,6 +186,7 @@ pub(super) async fn refill(parts: &Parts, hands: &Hands) -> Result<Compared, Ref
     told(parts, "declarations", declarations.given);
     parts.metrics.overtaken(declarations.overtaken.len());
     parts.metrics.unreadable(declarations.unreadable.len());
+    parts.metrics.compared();
     Ok(Compared { fills, declarations })
 }
 
