@@ -80,9 +80,7 @@ impl Executor {
         let begun = self.clock.monotonic_time();
         let mut ledger = self.tools.ledger.state().resources;
         let resources = &in_force.declaration.resources;
-        if ledger.lost {
-            after_loss::assume_own(&self.tools, resources, Arc::make_mut(&mut ledger));
-        }
+        after_loss::assume_own(&self.tools, resources, &mut ledger);
         if depth == Depth::Full {
             sweeping::sweep(&self.tools, resources, &ledger);
         }

@@ -1,12 +1,15 @@
-//! After a damaged ledger: what stands as it is declared is taken for the agent's own, where no record speaks of it.
+//! What stands as it is declared is taken for the agent's own, where no record speaks of it: after a damaged ledger all
+//! of it, and always a file whose content holds a secret. Nobody else can have written that one but an agent that was
+//! here before.
 //!
 //! What was found at a path before the agent wrote there is kept by its content, outside the ledger: what equals such
 //! an original is not taken for ours. See `docs/decisions/0008-after-a-damaged-ledger.md`.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use replicator_protocol::resources::Resource;
-use replicator_protocol::wire::declaration::resource;
+use replicator_protocol::wire::declaration::{file::Body, resource};
 use replicator_protocol::wire::event::Record;
 use zeroize::Zeroizing;
 
@@ -16,11 +19,16 @@ use super::super::file::{Files, drifted};
 use crate::host::files::{self, FileType};
 use crate::ledger::projections::resources::Resources;
 
-/// Adds to `ledger`, which does not know of them, what a step on each declared file and folder leaves.
-pub(super) fn assume_own(tools: &Tools, declared: &[Resource], ledger: &mut Resources) {
+/// Adds to `ledger`, which does not know of them, what a step on each declared file with a secret leaves; where the
+/// ledger was lost, on each declared file and folder.
+pub(super) fn assume_own(tools: &Tools, declared: &[Resource], ledger: &mut Arc<Resources>) {
     for resource in declared {
         let name = resource.id.to_string();
-        if ledger.applied.contains_key(&name) || ledger.loose.contains_key(&name) || was_found(tools, resource) {
+        if ledger.applied.contains_key(&name) || ledger.loose.contains_key(&name) {
+            continue;
+        }
+        // An original of a secret would be put back, and the secret be left in clear.
+        if !holds_secret(resource) && (!ledger.lost || was_found(tools, resource)) {
             continue;
         }
         let about = match &resource.body {
@@ -32,9 +40,15 @@ pub(super) fn assume_own(tools: &Tools, declared: &[Resource], ledger: &mut Reso
         if let Ok(about) = about
             && !is_another_folder(&about)
         {
-            ledger.announce(&name, &about);
+            Arc::make_mut(ledger).announce(&name, &about);
         }
     }
+}
+
+/// Whether a secret is part of what is written whole: a file that is written once stays whatever it is.
+fn holds_secret(resource: &Resource) -> bool {
+    let resource::Kind::File(file) = &resource.body else { return false };
+    !file.create_once && (matches!(file.body, Some(Body::Sealed(_))) || !file.secrets.is_empty())
 }
 
 /// Whether a folder stands there that is not as declared. A file is told by its content, and a folder by nothing but

@@ -84,3 +84,19 @@ async fn loss_is_over_once_all_was_applied() {
     bench.apply(&[]).await;
     assert_eq!(fs::read(bench.path("later")).unwrap(), b"same", "found, though it equals what is declared");
 }
+
+#[tokio::test]
+async fn secret_that_an_earlier_agent_left_is_never_kept_and_goes_with_the_file() {
+    let mut bench = Bench::new();
+    fs::write(bench.path("token"), "a secret").unwrap();
+    fs::write(bench.path("other"), "by hand").unwrap();
+    let declared = [bench.sealed("token", "a secret", 1), bench.sealed("other", "a secret", 1)];
+    assert_eq!(outcomes(&bench.apply(&declared).await), [Outcome::Changed; 2]);
+    assert_eq!(fs::metadata(bench.path("token")).unwrap().mode() & 0o7777, 0o600);
+    let originals: Vec<_> = fs::read_dir(Layout::new(bench.folder.path()).originals()).unwrap().flatten().collect();
+    let kept: Vec<_> = originals.iter().map(|entry| fs::read_to_string(entry.path()).unwrap()).collect();
+    assert_eq!(kept, ["by hand"], "what was found with other content is somebody else's");
+    assert_eq!(outcomes(&bench.apply(&[]).await), [Outcome::Removed; 2]);
+    assert!(!bench.path("token").exists());
+    assert_eq!(fs::read(bench.path("other")).unwrap(), b"by hand");
+}
