@@ -279,7 +279,6 @@ async fn what_follows_a_container_is_recreated_with_it_and_restarted_after_it() 
     let all = |bench: &Bench, greeting: &str| {
         let lan = NetworkAttachment { name: bench.name("lan"), ..NetworkAttachment::default() };
         let net = bench.container("net", &image, |c| {
-            checked(c);
             variable(c, "LAB_ROLE", "net");
             c.networks = vec![lan];
             variable(c, "GREETING", greeting);
